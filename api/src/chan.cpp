@@ -1,0 +1,152 @@
+#include "weft/chan.hpp"
+
+#include "api/src/chan_core.hpp"
+#include "api/src/support.hpp"
+#include "weft/time.hpp"
+
+#include <new>
+#include <stdexcept>
+#include <string>
+
+namespace weft::detail {
+
+namespace {
+
+constexpr std::size_t block_align(const element& e) noexcept {
+  return e.align > alignof(chan_core) ? e.align : alignof(chan_core);
+}
+
+void unlock_channel(rt::G*, void* c) noexcept { static_cast<chan_core*>(c)->mutex.release_lock(); }
+
+[[noreturn]] void wait_on_nil(rt::wait_reason why) noexcept {
+  rt::runtime_scope scope;
+  for (;;) scope.resumed_on(rt::park(scope.m(), nullptr, nullptr, why));
+}
+
+struct operation {
+  bool send;
+  chan_status (chan_core::*now)(void*, waiter**) noexcept;
+  rt::wait_reason why;
+  rt::wait_reason why_nil;
+};
+
+constexpr operation sending{true, &chan_core::send_now, rt::wait_reason::chan_send, rt::wait_reason::chan_send_nil};
+constexpr operation receiving{false, &chan_core::recv_now, rt::wait_reason::chan_recv, rt::wait_reason::chan_recv_nil};
+
+// Under c's lock, which it gives up: waits for the other side.
+template <const operation& op>
+chan_status wait(rt::runtime_scope& scope, chan_core* c, void* value, std::int64_t timeout) {
+  waiter w;
+  w.g = scope.g();
+  w.value = value;
+  wait_queue& queue = op.send ? c->senders : c->receivers;
+  bool timed_out = false;
+  if (timeout == wait_forever) {
+    queue.push_back(&w);
+    scope.resumed_on(rt::park(scope.m(), unlock_channel, c, op.why));
+  } else {
+    w.ticket = w.g->begin_wait();
+    queue.push_back(&w);
+    try {
+      scope.resumed_on(rt::park_until(scope.m(), w.ticket, unlock_channel, c, op.why, deadline_after(timeout), &timed_out));
+    } catch (...) {
+      queue.remove(&w);
+      c->mutex.release_lock();
+      throw;
+    }
+  }
+  w.g->wake_value = nullptr;
+  if (timed_out) {
+    rt::lock_guard hold(c->mutex);
+    queue.remove(&w);
+    return chan_status::would_block;
+  }
+  return w.success ? chan_status::done : chan_status::closed;
+}
+
+template <const operation& op>
+chan_status operate(chan_core* c, void* value, std::int64_t timeout) {
+  if (WEFT_UNLIKELY(!c)) {
+    if (timeout == wait_forever) wait_on_nil(op.why_nil);
+    sleep_ns(timeout);
+    return chan_status::would_block;
+  }
+  if (timeout <= 0 && (op.send ? c->send_would_block() : c->recv_would_block())) return chan_status::would_block;
+
+  rt::runtime_scope scope;
+  waiter* to_wake = nullptr;
+  c->mutex.acquire_lock();
+  chan_status s = (c->*op.now)(value, &to_wake);
+  if (s == chan_status::would_block && timeout > 0) return wait<op>(scope, c, value, timeout);
+  c->mutex.release_lock();
+  if (to_wake) wake(to_wake);
+  return s;
+}
+
+}  // namespace
+
+chan_core* chan_make(const element& e, std::size_t capacity) {
+  std::size_t align = block_align(e);
+  std::size_t stride = e.size;
+  std::size_t offset = (sizeof(chan_core) + align - 1) / align * align;
+  if (stride != 0 && capacity > (PTRDIFF_MAX - offset) / stride) {
+    throw std::length_error("weft::chan: a buffer for " + std::to_string(capacity) + " values is too large");
+  }
+  auto* block = static_cast<std::byte*>(::operator new(offset + capacity * stride, std::align_val_t{align}));
+  return ::new (block) chan_core(e, capacity, stride, block + offset);
+}
+
+void chan_retain(chan_core* c) noexcept { c->references.fetch_add(1, rt::relaxed); }
+
+void chan_release(chan_core* c) noexcept {
+  // acq_rel: what every former holder did with the channel happened before it is destroyed.
+  if (c->references.fetch_sub(1, rt::acq_rel) != 1) return;
+  while (c->count.load(rt::relaxed) > 0) {
+    c->destroy(c->slot_at(c->head));
+    c->drop_head();
+  }
+  std::size_t align = block_align(c->elem);
+  c->~chan_core();
+  ::operator delete(static_cast<void*>(c), std::align_val_t{align});
+}
+
+chan_status chan_send(chan_core* c, void* value, std::int64_t timeout) { return operate<sending>(c, value, timeout); }
+
+chan_status chan_recv(chan_core* c, void* out, std::int64_t timeout) { return operate<receiving>(c, out, timeout); }
+
+void chan_close(chan_core* c) {
+  if (!c) throw std::logic_error("weft: close of a nil channel");
+  rt::runtime_scope scope;
+  c->mutex.acquire_lock();
+  if (c->closed.load(rt::relaxed)) {
+    c->mutex.release_lock();
+    throw_channel_closed("close");
+  }
+  // release: whoever sees it closed without the lock sees what was sent before.
+  c->closed.store(true, rt::release);
+  // Both queues are emptied under the lock; the waiters are woken after it.
+  waiter* woken = nullptr;
+  for (wait_queue* q : {&c->receivers, &c->senders}) {
+    while (waiter* w = q->claim_first()) {
+      w->success = false;
+      w->next = woken;
+      woken = w;
+    }
+  }
+  c->mutex.release_lock();
+  while (woken) {
+    waiter* w = woken;
+    woken = w->next;  // before it is gone
+    wake(w);
+  }
+}
+
+std::size_t chan_size(const chan_core* c) noexcept { return c && !c->is_timer ? c->count.load(rt::relaxed) : 0; }
+
+std::size_t chan_capacity(const chan_core* c) noexcept { return c && !c->is_timer ? c->capacity : 0; }
+
+void throw_channel_closed(const char* operation) {
+  throw channel_closed((std::string("weft: ") + operation + " on a closed channel").c_str());
+}
+
+}  // namespace weft::detail

@@ -1,0 +1,186 @@
+// The inside of a channel, for chan.cpp, select.cpp and time.cpp.
+//
+// Everything is under `mutex`, in the manner of Go's hchan. At any time, when the lock is free:
+//   - at most one of the two queues has waiters that can still be claimed (a select may wait in both);
+//   - waiting senders: the buffer is full; waiting receivers: it is empty.
+//
+// Who waits lies on the waiter's own stack (`waiter`) and is unlinked under the lock, by whoever serves it or, after a
+// time limit or another case of a select, by itself. So a waiter can be looked at by whoever holds the lock.
+//
+// Handing over: the one who comes second moves the value directly between the two stacks, unlinks and claims the
+// waiter, unlocks, and readies it. A waiter whose claim fails (timed out, chosen elsewhere, abandoned with its run())
+// is dropped, and the next one is looked at.
+//
+// `count`, `closed` and the queues' heads are atomics only so that try_recv, try_send and select with default may look
+// without the lock and say "not ready"; relaxed, since such an answer is allowed to be a moment old.
+#pragma once
+
+#include "sched/park.hpp"
+#include "weft/detail/chan_core.hpp"
+
+#include <cstring>
+
+namespace weft::detail {
+
+struct waiter {
+  rt::G* g = nullptr;
+  rt::wait_ticket ticket = rt::no_ticket;
+  void* value = nullptr;  // send: to move from; receive: where to construct
+  waiter* next = nullptr;
+  waiter* prev = nullptr;
+  bool queued = false;
+  bool success = false;    // served with a value; false: the channel was closed
+  std::uint32_t index = 0;  // select: which case
+};
+
+// FIFO. Under the channel's lock, but for looks_empty.
+class wait_queue {
+ public:
+  bool looks_empty() const noexcept { return first_.load(rt::relaxed) == nullptr; }
+
+  void push_back(waiter* w) noexcept {
+    w->next = nullptr;
+    w->prev = last_;
+    if (last_) {
+      last_->next = w;
+    } else {
+      first_.store(w, rt::relaxed);
+    }
+    last_ = w;
+    w->queued = true;
+  }
+
+  void remove(waiter* w) noexcept {
+    if (!w->queued) return;
+    w->queued = false;
+    if (w->prev) {
+      w->prev->next = w->next;
+    } else {
+      first_.store(w->next, rt::relaxed);
+    }
+    if (w->next) {
+      w->next->prev = w->prev;
+    } else {
+      last_ = w->prev;
+    }
+  }
+
+  // The first waiter that can be claimed, unlinked and claimed; null: nobody.
+  waiter* claim_first() noexcept {
+    while (waiter* w = first_.load(rt::relaxed)) {
+      remove(w);
+      if (w->g->claim(w->ticket)) return w;
+    }
+    return nullptr;
+  }
+
+ private:
+  rt::atomic<waiter*> first_{nullptr};
+  waiter* last_ = nullptr;
+};
+
+class chan_core {
+ public:
+  chan_core(const element& e, std::size_t cap, std::size_t stride_bytes, std::byte* buf) noexcept
+      : elem(e), capacity(cap), stride(stride_bytes), buffer(buf) {}
+
+  void move(void* to, void* from) const noexcept {
+    if (elem.move) return elem.move(to, from);
+    switch (elem.size) {
+      case 0: return;
+      case 4: std::memcpy(to, from, 4); return;
+      case 8: std::memcpy(to, from, 8); return;
+      default: std::memcpy(to, from, elem.size);
+    }
+  }
+  void destroy(void* at) const noexcept {
+    if (elem.destroy) elem.destroy(at);
+  }
+  std::byte* slot_at(std::size_t i) const noexcept { return buffer + i * stride; }
+
+  // Under the lock.
+  void push(void* value) noexcept {
+    std::size_t n = count.load(rt::relaxed);
+    std::size_t at = head + n;
+    move(slot_at(at >= capacity ? at - capacity : at), value);
+    count.store(n + 1, rt::relaxed);
+  }
+  void pop(void* out) noexcept {
+    std::byte* at = slot_at(head);
+    move(out, at);
+    destroy(at);
+    drop_head();
+  }
+  void drop_head() noexcept {
+    if (++head == capacity) head = 0;
+    count.store(count.load(rt::relaxed) - 1, rt::relaxed);
+  }
+
+  // Under the lock: does the operation if that needs no waiting. *wake: a waiter that was served and has to be
+  // readied after unlocking.
+  chan_status send_now(void* value, waiter** wake) noexcept {
+    if (closed.load(rt::relaxed)) return chan_status::closed;
+    if (waiter* w = receivers.claim_first()) {
+      move(w->value, value);
+      w->success = true;
+      *wake = w;
+      return chan_status::done;
+    }
+    if (count.load(rt::relaxed) < capacity) {
+      push(value);
+      return chan_status::done;
+    }
+    return chan_status::would_block;
+  }
+
+  chan_status recv_now(void* out, waiter** wake) noexcept {
+    if (count.load(rt::relaxed) > 0) {
+      pop(out);
+      if (waiter* w = senders.claim_first()) {  // there is room now
+        push(w->value);
+        w->success = true;
+        *wake = w;
+      }
+      return chan_status::done;
+    }
+    if (waiter* w = senders.claim_first()) {
+      move(out, w->value);
+      w->success = true;
+      *wake = w;
+      return chan_status::done;
+    }
+    return closed.load(rt::relaxed) ? chan_status::closed : chan_status::would_block;
+  }
+
+  // Without the lock: surely not ready at some instant during the call.
+  bool send_would_block() const noexcept {
+    return !closed.load(rt::acquire) && receivers.looks_empty() && count.load(rt::relaxed) >= capacity;
+  }
+  bool recv_would_block() const noexcept {
+    // closed first: what was sent before a close that is seen must be seen, too.
+    if (closed.load(rt::acquire)) return false;
+    return count.load(rt::relaxed) == 0 && senders.looks_empty();
+  }
+
+  rt::atomic<std::uint32_t> references{1};
+  rt::lock mutex{rt::lock_rank::channel};
+  rt::atomic<bool> closed{false};
+  bool is_timer = false;  // of a timer or ticker: shows size and capacity 0
+  const element elem;
+  const std::size_t capacity;
+  const std::size_t stride;
+  std::byte* const buffer;
+  std::size_t head = 0;
+  rt::atomic<std::size_t> count{0};
+  wait_queue receivers;
+  wait_queue senders;
+};
+
+// Readies a waiter that was claimed under the lock. Its goroutine finds it in wake_value.
+inline void wake(waiter* w) noexcept {
+  rt::G* g = w->g;
+  g->wake_value = w;
+  rt::ready(g);
+}
+
+}  // namespace weft::detail

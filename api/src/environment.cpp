@@ -1,0 +1,86 @@
+#include "api/src/environment.hpp"
+
+#include "runtime/cpus.hpp"
+#include "runtime/fatal.hpp"
+#include "weft/detail/time.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+
+namespace weft {
+
+namespace {
+
+std::optional<unsigned> parse_number(std::string_view text) noexcept {
+  unsigned v = 0;
+  const char* end = text.data() + text.size();
+  auto r = std::from_chars(text.data(), end, v);
+  std::optional<unsigned> out;
+  if (!text.empty() && r.ec == std::errc() && r.ptr == end) out = v;
+  return out;
+}
+
+void warn(std::string_view text) noexcept { rt::print_error(fmt::format("weft: warning: {}\n", text)); }
+
+unsigned default_procs() noexcept {
+  if (const char* env = std::getenv("WEFT_PROCS"); env && *env) {
+    auto n = parse_number(env);
+    if (n && *n >= 1 && *n <= rt::max_procs) return *n;
+    warn(fmt::format("WEFT_PROCS={}: not a number from 1 to {}; ignored", env, rt::max_procs));
+  }
+  return std::min(rt::count_cpus(), rt::max_procs);
+}
+
+// key=value[,key=value...], as GODEBUG.
+void apply_debug(rt::scheduler_options& out) noexcept {
+  const char* env = std::getenv("WEFT_DEBUG");
+  if (!env) return;
+  std::string_view rest = env;
+  while (!rest.empty()) {
+    auto comma = rest.find(',');
+    std::string_view item = rest.substr(0, comma);
+    rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
+    if (item.empty()) continue;
+    auto equals = item.find('=');
+    std::string_view key = item.substr(0, equals);
+    std::optional<unsigned> value = parse_number(equals == std::string_view::npos ? "" : item.substr(equals + 1));
+    if (key != "schedtrace" && key != "scheddetail") {
+      warn(fmt::format("WEFT_DEBUG: unknown key '{}'; known are schedtrace=<ms>, scheddetail=0|1", key));
+    } else if (!value) {
+      warn(fmt::format("WEFT_DEBUG: '{}': a number was expected", item));
+    } else if (key == "schedtrace") {
+      out.trace_period = *value * rt::millisecond;
+    } else {
+      out.trace_detail = *value != 0;
+    }
+  }
+}
+
+rt::nanos not_negative(std::chrono::nanoseconds d, const char* name) {
+  if (d.count() < 0) throw std::invalid_argument(fmt::format("weft::options::{}: {} ns is negative", name, d.count()));
+  return d.count();
+}
+
+}  // namespace
+
+rt::scheduler_options effective_options(const options& o) {
+  rt::scheduler_options out;
+  if (o.procs > rt::max_procs) {
+    throw std::invalid_argument(fmt::format("weft::options::procs: {} is more than {}", o.procs, rt::max_procs));
+  }
+  if (o.max_threads == 0) throw std::invalid_argument("weft::options::max_threads: 0");
+  out.procs = o.procs != 0 ? o.procs : default_procs();
+  out.stack_size = o.stack_size;
+  out.max_threads = o.max_threads;
+  out.force_tick_period = std::max<rt::nanos>(not_negative(o.force_tick_period, "force_tick_period"), rt::millisecond);
+  out.shutdown_grace = not_negative(o.shutdown_grace, "shutdown_grace");
+  out.deadlock_check = o.deadlock_check;
+  apply_debug(out);
+  return out;
+}
+
+}  // namespace weft

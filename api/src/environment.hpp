@@ -1,0 +1,13 @@
+// The environment: WEFT_PROCS and WEFT_DEBUG, read at each run().
+#pragma once
+
+#include "sched/types.hpp"
+#include "weft/runtime.hpp"
+
+namespace weft {
+
+// The user's options with the environment applied. A bad value in the environment is a warning on stderr and the default.
+// Throws std::invalid_argument for bad values in `o`.
+rt::scheduler_options effective_options(const options& o);
+
+}  // namespace weft

@@ -1,0 +1,158 @@
+// after_func: a timer whose function starts a goroutine.
+//
+// As with channels' timers, a sequence number under a lock decides whether a firing still counts. `pending`: armed and f
+// not started for this setting. `running`: how many goroutines of this timer are in f.
+
+#include "weft/time.hpp"
+
+#include "api/src/support.hpp"
+
+#include <memory>
+
+namespace weft::detail {
+
+namespace {
+constexpr rt::nanos retry_spawn = 10 * rt::millisecond;
+}
+
+class func_timer_core {
+ public:
+  explicit func_timer_core(std::unique_ptr<func_timer_closure> f) : closure(std::move(f)) {
+    node.owner = this;
+    node.dispose = [](rt::timer* t) noexcept { delete static_cast<link*>(t)->owner; };
+  }
+
+  struct link : rt::timer {
+    func_timer_core* owner = nullptr;
+  };
+
+  struct stop_waiter {
+    rt::G* g;
+    stop_waiter* next;
+  };
+
+  // Under mutex.
+  bool disarm() noexcept {
+    ++seq;
+    return std::exchange(pending, false);
+  }
+  void arm(rt::M* m, std::int64_t ns) {
+    if (ns >= never_ns) {
+      rt::del_timer(&node);
+    } else {
+      rt::rearm_timer(m, &node, rt::saturating_add(rt::nanotime(), ns < 0 ? 0 : ns), 0, fire, this, seq);
+    }
+    pending = true;
+  }
+
+  static void fire(void* self, std::uint64_t armed_seq, rt::nanos) noexcept {
+    auto* t = static_cast<func_timer_core*>(self);
+    rt::lock_guard hold(t->mutex);
+    if (armed_seq != t->seq || !t->pending) return;
+    try {
+      start<body>({}, "after_func", t);
+    } catch (...) {
+      // No memory for a goroutine just now. What was promised is kept, later.
+      try {
+        t->arm(rt::this_m(), retry_spawn);
+      } catch (...) {
+        rt::fatal("after_func: no memory to call its function");
+      }
+      return;
+    }
+    t->pending = false;
+  }
+
+  // The goroutine of one firing. Holds a reference.
+  class body {
+   public:
+    explicit body(func_timer_core* t) noexcept : t_(t) {
+      t_->node.retain();
+      ++t_->running;  // under mutex: fire holds it
+    }
+    body(const body&) = delete;
+    body& operator=(const body&) = delete;
+    void operator()() {
+      t_->runner = rt::this_thread()->g;
+      t_->closure->call();
+    }
+    ~body() {
+      rt::runtime_scope scope;
+      stop_waiter* woken = nullptr;
+      {
+        rt::lock_guard hold(t_->mutex);
+        if (--t_->running == 0) woken = std::exchange(t_->waiters, nullptr);
+      }
+      while (woken) {
+        stop_waiter* w = std::exchange(woken, woken->next);
+        if (w->g->claim(rt::no_ticket)) rt::ready(w->g);
+      }
+      t_->node.release();
+    }
+
+   private:
+    func_timer_core* t_;
+  };
+
+  rt::atomic<std::uint32_t> handles{1};
+  link node;
+  std::unique_ptr<func_timer_closure> closure;
+  rt::lock mutex{rt::lock_rank::channel};
+  // Under mutex:
+  std::uint64_t seq = 0;
+  bool pending = false;
+  std::uint32_t running = 0;
+  stop_waiter* waiters = nullptr;
+  rt::atomic<rt::G*> runner{nullptr};
+};
+
+func_timer_core* func_timer_make(std::int64_t ns, std::unique_ptr<func_timer_closure> f) {
+  rt::throw_if_not_running("after_func");
+  auto t = std::make_unique<func_timer_core>(std::move(f));
+  rt::runtime_scope scope;
+  rt::lock_guard hold(t->mutex);
+  t->arm(scope.m(), ns);
+  return t.release();
+}
+
+void func_timer_retain(func_timer_core* t) noexcept { t->handles.fetch_add(1, rt::relaxed); }
+
+void func_timer_release(func_timer_core* t) noexcept {
+  if (t->handles.fetch_sub(1, rt::acq_rel) == 1) t->node.release();
+}
+
+bool func_timer_stop(func_timer_core* t) {
+  rt::runtime_scope scope;
+  rt::lock_guard hold(t->mutex);
+  bool pending = t->disarm();
+  rt::del_timer(&t->node);
+  return pending;
+}
+
+bool func_timer_stop_and_wait(func_timer_core* t) {
+  rt::runtime_scope scope;
+  t->mutex.acquire_lock();
+  bool pending = t->disarm();
+  rt::del_timer(&t->node);
+  if (t->running == 0 || t->runner.load(rt::relaxed) == scope.g()) {
+    t->mutex.release_lock();
+    return pending;
+  }
+  func_timer_core::stop_waiter w{scope.g(), t->waiters};
+  t->waiters = &w;
+  scope.resumed_on(rt::park(
+      scope.m(), [](rt::G*, void* arg) { static_cast<func_timer_core*>(arg)->mutex.release_lock(); }, t,
+      rt::wait_reason::event_wait));
+  return pending;
+}
+
+bool func_timer_reset(func_timer_core* t, std::int64_t ns) {
+  rt::throw_if_not_running("after_func reset");
+  rt::runtime_scope scope;
+  rt::lock_guard hold(t->mutex);
+  bool pending = t->disarm();
+  t->arm(scope.m(), ns);
+  return pending;
+}
+
+}  // namespace weft::detail

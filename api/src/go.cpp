@@ -1,0 +1,164 @@
+#include "weft/go.hpp"
+
+#include "api/src/goroutine.hpp"
+#include "api/src/support.hpp"
+#include "runtime/traceback.hpp"
+#include "weft/runtime.hpp"
+#include "weft/task.hpp"
+
+#include <cxxabi.h>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+
+namespace {
+
+// --- goroutine-local variables: a short list, looked up by the address of the local<T>
+
+struct local_value {
+  const void* key;
+  void* value;
+  void (*destroy)(void*) noexcept;
+};
+using local_list = std::vector<local_value>;
+
+void destroy_locals(rt::G* g) noexcept {
+  // A destructor may use (and so make) other locals; the last one made goes first.
+  while (auto* list = static_cast<local_list*>(g->locals)) {
+    if (list->empty()) {
+      delete list;
+      g->locals = nullptr;
+      return;
+    }
+    local_value v = list->back();
+    list->pop_back();
+    v.destroy(v.value);
+  }
+}
+
+rt::G* this_goroutine_or_throw(const char* what) {
+  rt::G* g = rt::this_thread()->g;
+  if (g->kind != rt::g_kind::goroutine) {
+    throw std::logic_error(std::string("weft: ") + what + " may be used by goroutines only");
+  }
+  return g;
+}
+
+// The user's code, and all ways in which it can end.
+void run_user_code(void* closure) noexcept {
+  rt::G* g = rt::this_thread()->g;
+  try {
+    reinterpret_cast<void (*)(void*)>(g->user_entry)(closure);
+  } catch (const goroutine_exit&) {
+  } catch (...) {
+    die_of_exception(std::current_exception());
+  }
+  if (g->locals) destroy_locals(g);
+}
+
+void set_name(rt::G* g, std::string_view name) noexcept {
+  std::size_t n = name.copy(g->name, sizeof g->name - 1);
+  g->name[n] = '\0';
+}
+
+}  // namespace
+
+void die_of_exception(const std::exception_ptr& e) noexcept {
+  rt::G* g = rt::this_thread()->g;
+  const char* quote = g->name[0] ? "'" : "";
+  std::string what = "(not a std::exception)";
+  std::string type = "unknown type";
+  try {
+    std::rethrow_exception(e);
+  } catch (const std::exception& x) {
+    what = x.what();
+    if (const std::type_info* t = abi::__cxa_current_exception_type()) type = t->name();
+  } catch (...) {
+    if (const std::type_info* t = abi::__cxa_current_exception_type()) type = t->name();
+  }
+  int status = -1;
+  if (char* name = abi::__cxa_demangle(type.c_str(), nullptr, nullptr, &status)) {
+    type = name;
+    std::free(name);
+  }
+  char site[512] = "main";
+  if (g->spawn_pc) rt::symbolize(g->spawn_pc, site, sizeof site);
+  rt::print_error(fmt::format("goroutine {}{}{}{}{}: uncaught exception of type {}: {}\n    started by {}\n", g->id,
+                              g->name[0] ? " " : "", quote, static_cast<const char*>(g->name), quote, type, what,
+                              static_cast<const char*>(site)));
+  // The user's terminate handler finds the exception as the current one.
+  try {
+    std::rethrow_exception(e);
+  } catch (...) {
+    std::terminate();
+  }
+}
+
+new_goroutine spawn_begin(const go_options& o, std::size_t size, std::size_t align, const char* what) {
+  rt::throw_if_not_running(what);
+  rt::G* g = rt::spawn_begin(o.stack_size);
+  g->spawn_pc = __builtin_return_address(0);
+  if (!o.name.empty()) set_name(g, o.name);
+  return {g, rt::reserve_closure(g, size, align)};
+}
+
+void spawn_abort(new_goroutine g) noexcept { rt::spawn_abort(static_cast<rt::G*>(g.handle)); }
+
+std::uint64_t spawn_commit(new_goroutine ng, void (*entry)(void*)) noexcept {
+  auto* g = static_cast<rt::G*>(ng.handle);
+  g->user_entry = reinterpret_cast<void*>(entry);
+  g->entry = run_user_code;
+  return rt::spawn_commit(g);
+}
+
+void* local_find(const void* key) {
+  auto* list = static_cast<local_list*>(this_goroutine_or_throw("local<T>")->locals);
+  if (!list) return nullptr;
+  for (const local_value& v : *list) {
+    if (v.key == key) return v.value;
+  }
+  return nullptr;
+}
+
+void local_insert(const void* key, void* value, void (*destroy)(void*) noexcept) {
+  rt::G* g = this_goroutine_or_throw("local<T>");
+  if (!g->locals) g->locals = new local_list;
+  static_cast<local_list*>(g->locals)->push_back({key, value, destroy});
+}
+
+}  // namespace detail
+
+void exit_goroutine() {
+  detail::this_goroutine_or_throw("exit_goroutine");
+  throw detail::goroutine_exit{};
+}
+
+namespace this_goroutine {
+
+namespace {
+rt::G* current() noexcept {
+  rt::thread_state* ts = rt::this_thread_or_null();
+  return ts && ts->g->kind == rt::g_kind::goroutine ? ts->g : nullptr;
+}
+}  // namespace
+
+std::uint64_t id() noexcept {
+  rt::G* g = current();
+  return g ? g->id : 0;
+}
+
+std::string name() {
+  rt::G* g = current();
+  return g ? std::string(g->name) : std::string();
+}
+
+void set_name(std::string_view name) noexcept {
+  if (rt::G* g = current()) detail::set_name(g, name);
+}
+
+}  // namespace this_goroutine
+}  // namespace weft

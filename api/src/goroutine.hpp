@@ -1,0 +1,14 @@
+// How a goroutine's user code is run: shared by go.cpp, task.cpp and runtime.cpp.
+#pragma once
+
+#include <exception>
+
+namespace weft::detail {
+
+// What exit_goroutine throws. Deliberately not derived from std::exception: only `catch (...)` sees it.
+struct goroutine_exit {};
+
+// The report of an exception that left a goroutine, then std::terminate.
+[[noreturn]] void die_of_exception(const std::exception_ptr& e) noexcept;
+
+}  // namespace weft::detail

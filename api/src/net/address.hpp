@@ -1,0 +1,33 @@
+// Addresses as text.
+#pragma once
+
+#include "runtime/clock.hpp"
+#include "weft/net.hpp"
+
+#include <optional>
+
+namespace weft::net {
+
+// "host:port" taken apart. Views into the text.
+struct host_port {
+  std::string_view host;  // may be empty; without brackets
+  std::string_view port;
+  std::uint16_t number = 0;
+  bool port_is_name = false;
+};
+
+// Nothing: malformed.
+std::optional<host_port> split_host_port(std::string_view text);
+std::optional<std::uint16_t> parse_port(std::string_view s) noexcept;
+std::optional<endpoint> parse_ip(std::string_view s, std::uint16_t port);
+std::optional<endpoint> unix_endpoint(std::string_view path) noexcept;
+endpoint wildcard(bool v6, std::uint16_t port) noexcept;
+endpoint loopback(bool v6, std::uint16_t port) noexcept;
+
+// The addresses to try for "host:port", in order; never empty unless ec is set. `to_bind`: an empty host means every
+// interface, else this machine. A deadline of rt::forever: none; when it passes the look-up goes on, but nobody waits.
+enum class purpose : bool { connect, bind };
+std::vector<endpoint> resolve_address(std::string_view text, purpose p, rt::nanos deadline, const std::stop_token& stop,
+                                      std::error_code& ec);
+
+}  // namespace weft::net

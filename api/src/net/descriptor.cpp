@@ -1,0 +1,150 @@
+#include "api/src/net/descriptor.hpp"
+
+#include "api/src/net/syscalls.hpp"
+
+#include <fmt/format.h>
+
+namespace weft::net {
+
+std::error_code to_error_code(rt::poll_status s) noexcept {
+  switch (s) {
+    case rt::poll_status::ok: break;
+    case rt::poll_status::closing: return system_error_code(ECANCELED);
+    case rt::poll_status::timed_out: return system_error_code(ETIMEDOUT);
+  }
+  return {};
+}
+
+std::error_code to_error_code(entry e) noexcept {
+  switch (e) {
+    case entry::entered: break;
+    case entry::closed_before: return system_error_code(EBADF);
+    case entry::closed_meanwhile: return system_error_code(ECANCELED);
+  }
+  return {};
+}
+
+void fail(const char* operation, std::string_view where, const std::error_code& ec) {
+  throw std::system_error(ec, where.empty() ? std::string(operation) : fmt::format("{} {}", operation, where));
+}
+
+rt::poll_status wait_for(rt::poll_desc* pd, rt::poll_mode mode) {
+  rt::runtime_scope scope;
+  if (WEFT_UNLIKELY(!scope.m())) rt::throw_if_not_running("waiting for a descriptor");
+  rt::poll_status s;
+  scope.resumed_on(rt::io_wait(scope.m(), pd, mode, &s));
+  return s;
+}
+
+void set_poll_deadline(rt::poll_desc* pd, rt::poll_mode mode, rt::nanos deadline) {
+  rt::nanos when = 0;
+  if (deadline != rt::forever) when = deadline <= rt::nanotime() ? -1 : deadline;
+  rt::runtime_scope scope;
+  if (WEFT_UNLIKELY(!scope.m())) rt::throw_if_not_running("setting a deadline");
+  rt::set_io_deadline(scope.m(), pd, mode, when);
+}
+
+namespace detail {
+
+namespace {
+
+// A closer does not wait longer than this for calls to leave: calls that a run() left behind never do.
+constexpr rt::nanos closer_patience = rt::second;
+
+void unlock_mutex(rt::G*, void* mutex) noexcept { static_cast<rt::lock*>(mutex)->release_lock(); }
+
+}  // namespace
+
+descriptor* descriptor::make(int fd, std::error_code& ec) {
+  descriptor* d = nullptr;
+  try {
+    d = new descriptor;
+    int error = 0;
+    d->fd = fd;
+    d->pd = rt::poll_open(fd, &error);
+    if (d->pd) return d;
+    ec = system_error_code(error);
+  } catch (...) {
+    delete d;
+    sys::close(fd);
+    throw;
+  }
+  delete d;
+  sys::close(fd);
+  return nullptr;
+}
+
+void descriptor::drop(descriptor* d) noexcept {
+  d->close(false);
+  d->end_life();
+}
+
+bool descriptor::close(bool keep_open) noexcept {
+  if (!mutex.close(keep_open)) return false;
+  if (unlink_path && !keep_open) sys::unlink(unlink_path->c_str());
+  {
+    rt::runtime_scope scope;
+    rt::g_list woken;
+    rt::poll_evict(pd, woken);
+    while (rt::G* g = woken.pop_front()) {
+      if (g->claim(rt::no_ticket)) rt::ready(g);
+    }
+  }
+  lives_.fetch_add(1, rt::relaxed);  // ours, while we wait
+  if (mutex.exit() == leave::last) {
+    retire();
+  } else {
+    wait_until_retired();
+  }
+  end_life();
+  return true;
+}
+
+// The last user has left.
+void descriptor::retire() noexcept {
+  rt::poll_free(pd);
+  if (!mutex.kept_open()) sys::close(fd);
+  {
+    rt::runtime_scope scope;
+    rt::G* waiting = nullptr;
+    {
+      rt::lock_guard hold(mutex_);
+      retired_ = true;
+      if (closer_ && closer_->claim(closer_ticket_)) waiting = closer_;
+    }
+    if (waiting) rt::ready(waiting);
+  }
+  end_life();
+}
+
+void descriptor::wait_until_retired() noexcept {
+  rt::runtime_scope scope;
+  if (!rt::sched.running.load(rt::acquire)) return;  // whoever is inside never leaves
+  rt::nanos limit = rt::nanotime() + closer_patience;
+  mutex_.acquire_lock();
+  if (retired_) {
+    mutex_.release_lock();
+    return;
+  }
+  closer_ = scope.g();
+  closer_ticket_ = closer_->begin_wait();
+  try {
+    bool timed_out;
+    scope.resumed_on(rt::park_until(scope.m(), closer_ticket_, unlock_mutex, &mutex_, rt::wait_reason::io_turn, limit,
+                                    &timed_out));
+    if (!timed_out) return;
+    rt::lock_guard hold(mutex_);
+    closer_ = nullptr;
+  } catch (const std::bad_alloc&) {
+    closer_ = nullptr;
+    mutex_.release_lock();
+  }
+}
+
+// acq_rel: whoever deletes sees the end of all that others did here.
+void descriptor::end_life() noexcept {
+  if (lives_.fetch_sub(1, rt::acq_rel) == 1) delete this;
+}
+
+}  // namespace detail
+}  // namespace weft::net

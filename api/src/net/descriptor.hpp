@@ -1,0 +1,182 @@
+// What stands behind every socket object: the descriptor, who uses it, and how a call waits for it.
+//
+// The life of one. It is made with two lives: the object that refers to it (the handle) and the open descriptor. close()
+// marks it closing and wakes everybody inside; the last user closes the descriptor, which ends that life (retire). The
+// handle's life ends with the handle. So calls that wait keep the memory although the object they were made
+// through is moved or gone; they therefore hold on to the descriptor and never look at that object again.
+//
+// The shape of a call, Go's: take the turn; forget an old notification; try; if it would block, wait, and try again
+// (`attempt`). A notification that comes between forgetting and waiting ends the wait at once, so none is lost.
+#pragma once
+
+#include "api/src/net/fd_mutex.hpp"
+#include "netpoll/poll_desc.hpp"
+#include "runtime/clock.hpp"
+#include "sched/proc.hpp"
+#include "weft/net.hpp"
+
+#include <cerrno>
+#include <memory>
+#include <netinet/in.h>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <system_error>
+
+namespace weft::net {
+
+inline std::error_code system_error_code(int error) noexcept { return {error, std::generic_category()}; }
+std::error_code to_error_code(rt::poll_status s) noexcept;
+std::error_code to_error_code(entry e) noexcept;
+
+// "operation address: what the system says"
+[[noreturn]] void fail(const char* operation, std::string_view where, const std::error_code& ec);
+
+inline void throw_if(const std::error_code& ec, const char* operation, std::string_view where) {
+  if (WEFT_UNLIKELY(static_cast<bool>(ec))) fail(operation, where, ec);
+}
+
+// Every call comes by the runtime once, so that a goroutine whose descriptors are always ready gives way when asked.
+inline void check_point() noexcept { rt::leave_runtime(rt::enter_runtime()); }
+
+// Parks until pd may be ready. Throws std::logic_error on a plain thread without a running runtime: nobody would poll.
+rt::poll_status wait_for(rt::poll_desc* pd, rt::poll_mode mode);
+
+// Ns of the monotonic clock; rt::forever: none.
+void set_poll_deadline(rt::poll_desc* pd, rt::poll_mode mode, rt::nanos deadline);
+
+namespace detail {
+
+struct descriptor {
+  // Registers fd, which must be non-blocking, and takes it over: on failure it is closed. Throws std::bad_alloc,
+  // std::logic_error.
+  static descriptor* make(int fd, std::error_code& ec);
+
+  // The handle's life ends. Closes.
+  static void drop(descriptor* d) noexcept;
+
+  // False: was closed before. Waits until the last user has left.
+  bool close(bool keep_open) noexcept;
+
+  fd_mutex mutex;
+  int fd = -1;
+  rt::poll_desc* pd = nullptr;
+
+  // Written before the object is shared. remote: of streams; family 0: none, or a unix socket.
+  sockaddr_in6 remote{};
+  std::unique_ptr<std::string> unlink_path;  // of a unix listener
+
+  // After a leaving call.
+  void left(leave l) noexcept {
+    if (WEFT_UNLIKELY(l == leave::last)) retire();
+  }
+
+ private:
+  descriptor() = default;
+  ~descriptor() = default;
+  void retire() noexcept;
+  void wait_until_retired() noexcept;
+  void end_life() noexcept;
+
+  rt::atomic<std::uint32_t> lives_{2};
+
+  rt::lock mutex_{rt::lock_rank::sync};
+  // under mutex_:
+  bool retired_ = false;
+  rt::G* closer_ = nullptr;  // waits until it is
+  rt::wait_ticket closer_ticket_ = 0;
+};
+
+// A call that needs no turn. `operator bool`: inside.
+class [[nodiscard]] use {
+ public:
+  use(descriptor* d, std::error_code& ec) noexcept : d_(d) {
+    ec.clear();
+    if (d_ && d_->mutex.enter()) return;
+    ec = system_error_code(EBADF);
+    d_ = nullptr;
+  }
+  ~use() {
+    if (d_) d_->left(d_->mutex.exit());
+  }
+  use(const use&) = delete;
+  use& operator=(const use&) = delete;
+  explicit operator bool() const noexcept { return d_; }
+
+ private:
+  descriptor* d_;
+};
+
+// A call that reads or writes, when it is its turn.
+class [[nodiscard]] turn {
+ public:
+  turn(descriptor* d, side s, std::error_code& ec) noexcept : d_(d), side_(s) {
+    check_point();
+    ec.clear();
+    entry e = d_ ? d_->mutex.lock(side_) : entry::closed_before;
+    if (WEFT_LIKELY(e == entry::entered)) return;
+    ec = to_error_code(e);
+    if (e == entry::closed_meanwhile) d_->left(d_->mutex.exit());
+    d_ = nullptr;
+  }
+  ~turn() {
+    if (d_) d_->left(d_->mutex.unlock(side_));
+  }
+  turn(const turn&) = delete;
+  turn& operator=(const turn&) = delete;
+  explicit operator bool() const noexcept { return d_; }
+
+ private:
+  descriptor* d_;
+  side side_;
+};
+
+// Inside a turn, before the first attempt: a passed deadline and closing count even if data is ready.
+inline bool prepare(descriptor& d, rt::poll_mode mode, std::error_code& ec) noexcept {
+  rt::poll_status s = rt::poll_reset(d.pd, mode);
+  if (WEFT_LIKELY(s == rt::poll_status::ok)) return true;
+  ec = to_error_code(s);
+  return false;
+}
+
+// `call` is a system call from syscalls.hpp. Returns what it returned, or -1 with ec set.
+template <class Call>
+ssize_t attempt(descriptor& d, rt::poll_mode mode, std::error_code& ec, Call call) {
+  for (;;) {
+    ssize_t n = call();
+    if (WEFT_LIKELY(n >= 0)) return n;
+    if (n != -EAGAIN) {
+      ec = system_error_code(static_cast<int>(-n));
+      return -1;
+    }
+    rt::poll_status s = wait_for(d.pd, mode);
+    if (WEFT_UNLIKELY(s != rt::poll_status::ok)) {
+      ec = to_error_code(s);
+      return -1;
+    }
+  }
+}
+
+// Waits for a connection on d. A descriptor for it, or -1 with ec set. Waits while there are none to be had.
+int accept_descriptor(descriptor* d, sockaddr_storage* from, socklen_t* size, std::error_code& ec);
+
+// A registered socket that listens at `at`. Null with ec set on failure.
+descriptor* listen_at(const endpoint& at, const listen_options& o, std::error_code& ec);
+
+// A connected, registered socket of `type`. A deadline of rt::forever: none. A stop request ends it with
+// operation_canceled. Null with ec set on failure.
+descriptor* dial(int type, const endpoint& to, rt::nanos deadline, const std::stop_token& stop, std::error_code& ec);
+
+// Of a connected socket made elsewhere.
+descriptor* adopt_stream(int fd, std::error_code& ec);
+
+void remember_peer(descriptor* d, const endpoint& peer) noexcept;
+endpoint peer_of(const descriptor* d);
+
+// For messages: "" if there is none.
+std::string peer_text(const descriptor* d);
+
+}  // namespace detail
+}  // namespace weft::net

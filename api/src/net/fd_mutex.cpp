@@ -1,0 +1,145 @@
+#include "api/src/net/fd_mutex.hpp"
+
+#include "runtime/fatal.hpp"
+#include "sched/park.hpp"
+
+namespace weft::net {
+
+using rt::acq_rel;
+using rt::acquire;
+using rt::relaxed;
+
+namespace {
+
+// G::wake_value says how a wait for a turn ended.
+char granted_mark;
+
+[[noreturn]] void too_many_users() noexcept {
+  rt::fatal("weft::net: more than 1048575 calls at a time on one socket");
+}
+
+void unlock_mutex(rt::G*, void* mutex) noexcept { static_cast<rt::lock*>(mutex)->release_lock(); }
+
+}  // namespace
+
+// Orders in this file: acquire on the way in, so that a call sees what earlier holders of the lock wrote and what was
+// done before the last close; release on the way out, so that the next holder and the closer see what we did.
+
+bool fd_mutex::enter() noexcept {
+  std::uint64_t old = word_.load(relaxed);
+  do {
+    if (old & closing) return false;
+    if (WEFT_UNLIKELY((old & users_mask) == users_mask)) too_many_users();
+  } while (!word_.compare_exchange_weak(old, old + user, acquire, relaxed));
+  return true;
+}
+
+leave fd_mutex::exit() noexcept {
+  std::uint64_t old = word_.fetch_sub(user, acq_rel);
+  WEFT_CHECK(old & users_mask, "a call left a socket that nobody was in: {:#x}", old);
+  return (old & closing) && (old & users_mask) == user ? leave::last : leave::stays;
+}
+
+entry fd_mutex::lock(side s) noexcept {
+  std::uint64_t old = word_.load(relaxed);
+  for (;;) {
+    if (WEFT_UNLIKELY(old & closing)) return entry::closed_before;
+    if (WEFT_UNLIKELY((old & users_mask) == users_mask)) too_many_users();
+    bool taken = old & lock_bit(s);
+    std::uint64_t next = old + user + (taken ? one_waiter(s) : lock_bit(s));
+    if (word_.compare_exchange_weak(old, next, acquire, relaxed)) {
+      if (WEFT_LIKELY(!taken)) return entry::entered;
+      return wait_for_turn(s) ? entry::entered : entry::closed_meanwhile;
+    }
+  }
+}
+
+leave fd_mutex::unlock(side s) noexcept {
+  std::uint64_t old = word_.load(relaxed);
+  do {
+    WEFT_CHECK(old & lock_bit(s), "unlock of a socket that is not locked: {:#x}", old);
+    if (WEFT_UNLIKELY(old & waiters(s))) return unlock_slow(s);
+  } while (!word_.compare_exchange_weak(old, old - user - lock_bit(s), acq_rel, relaxed));
+  return (old & closing) && (old & users_mask) == user ? leave::last : leave::stays;
+}
+
+// Somebody waits, or did a moment ago.
+leave fd_mutex::unlock_slow(side s) noexcept {
+  std::uint64_t old = word_.load(relaxed);
+  for (;;) {
+    if (!(old & waiters(s))) {
+      if (!word_.compare_exchange_weak(old, old - user - lock_bit(s), acq_rel, relaxed)) continue;
+      return (old & closing) && (old & users_mask) == user ? leave::last : leave::stays;
+    }
+    // The lock bit stays: it becomes the waiter's. We stay a user until the grant is done with this object.
+    if (!word_.compare_exchange_weak(old, old - one_waiter(s), acq_rel, relaxed)) continue;
+    switch (grant(s)) {
+      case granted::passed_on: return exit();
+      case granted::skipped:
+      case granted::refused: old = word_.load(relaxed); break;  // it is still ours
+    }
+  }
+}
+
+bool fd_mutex::close(bool keep) noexcept {
+  std::uint64_t old = word_.load(relaxed);
+  do {
+    if (old & closing) return false;
+    if (WEFT_UNLIKELY((old & users_mask) == users_mask)) too_many_users();
+  } while (!word_.compare_exchange_weak(old, ((old & ~waiters_mask) | closing | (keep ? keep_open : 0)) + user, acq_rel,
+                                        relaxed));
+  rt::runtime_scope scope;
+  rt::g_list refused;
+  {
+    rt::lock_guard hold(mutex_);
+    refusing_ = true;
+    refused.append(reading_.waiting);
+    refused.append(writing_.waiting);
+  }
+  while (rt::G* g = refused.pop_front()) {
+    if (g->claim(rt::no_ticket)) rt::ready(g);
+  }
+  return true;
+}
+
+// False: closed.
+bool fd_mutex::wait_for_turn(side s) noexcept {
+  rt::runtime_scope scope;
+  turn& t = turn_of(s);
+  mutex_.acquire_lock();
+  if (t.kept) {
+    t.kept = false;
+    mutex_.release_lock();
+    return true;
+  }
+  if (refusing_) {
+    mutex_.release_lock();
+    return false;
+  }
+  rt::G* g = scope.g();
+  g->wake_value = nullptr;
+  t.waiting.push_back(g);
+  scope.resumed_on(rt::park(scope.m(), unlock_mutex, &mutex_, rt::wait_reason::io_turn));
+  return g->wake_value == &granted_mark;
+}
+
+fd_mutex::granted fd_mutex::grant(side s) noexcept {
+  rt::runtime_scope scope;
+  turn& t = turn_of(s);
+  rt::G* g;
+  {
+    rt::lock_guard hold(mutex_);
+    if (refusing_) return granted::refused;
+    g = t.waiting.pop_front();
+    if (!g) {
+      t.kept = true;
+      return granted::passed_on;
+    }
+    if (!g->claim(rt::no_ticket)) return granted::skipped;
+    g->wake_value = &granted_mark;
+  }
+  rt::ready(g);
+  return granted::passed_on;
+}
+
+}  // namespace weft::net

@@ -1,0 +1,86 @@
+// Who uses a descriptor: Go's fdMutex (internal/poll/fd_mutex.go).
+//
+// One word holds all of it, so entering and leaving a call is one atomic operation each:
+//
+//   closing      no call may begin any more
+//   keep_open    the descriptor was given away (release()): the last user does not close it
+//   read_lock    a reader is inside           write_lock    a writer is inside
+//   users        calls inside, those that wait for their turn included
+//   readers      calls that wait for the read lock          writers    likewise
+//
+// "Who closes it": whoever takes `users` to 0 while `closing` is set gets leave::last, exactly one, and closes the
+// descriptor. So nobody uses a number that was given out again, and the object lives as long as a call is in it.
+//
+// "Taking turns": unlocking with somebody waiting leaves the lock bit set and passes it on (grant), first come, first
+// served. The waiter is counted in the word before it is on the list: a grant may come first, and is kept until the
+// waiter arrives. Closing counts the waiters out of the word and refuses them all, those on the list and those that
+// still come; a grant that finds the list closed goes back, and the lock is given up for real.
+//
+// A waiter whose run() is over never takes its turn: a grant that meets one skips it. It stays a user for ever.
+#pragma once
+
+#include "runtime/g.hpp"
+#include "runtime/lock.hpp"
+
+#include <cstdint>
+
+namespace weft::net {
+
+enum class side : std::uint8_t { read, write };
+
+// What the caller of a leaving call has to do.
+enum class [[nodiscard]] leave : bool { stays, last };
+
+enum class [[nodiscard]] entry : std::uint8_t { entered, closed_before, closed_meanwhile };
+
+class fd_mutex {
+ public:
+  fd_mutex() = default;
+  fd_mutex(const fd_mutex&) = delete;
+  fd_mutex& operator=(const fd_mutex&) = delete;
+
+  // A call that takes no turn. False: closed.
+  [[nodiscard]] bool enter() noexcept;
+  leave exit() noexcept;
+
+  // A call that reads or writes. Waits for its turn.
+  entry lock(side s) noexcept;
+  leave unlock(side s) noexcept;
+
+  // Closes, and the caller is a user. False: somebody else did.
+  [[nodiscard]] bool close(bool keep_open) noexcept;
+
+  bool closed() const noexcept { return word_.load(rt::acquire) & closing; }
+  bool kept_open() const noexcept { return word_.load(rt::relaxed) & keep_open; }
+
+ private:
+  static constexpr std::uint64_t closing = 1, keep_open = 2, read_lock = 4, write_lock = 8;
+  static constexpr std::uint64_t user = 1u << 4, reader = 1u << 24, writer = std::uint64_t{1} << 44;
+  static constexpr std::uint64_t count_mask = (1u << 20) - 1;
+  static constexpr std::uint64_t users_mask = count_mask * user;
+  static constexpr std::uint64_t waiters_mask = count_mask * reader | count_mask * writer;
+
+  static constexpr std::uint64_t lock_bit(side s) noexcept { return s == side::read ? read_lock : write_lock; }
+  static constexpr std::uint64_t one_waiter(side s) noexcept { return s == side::read ? reader : writer; }
+  static constexpr std::uint64_t waiters(side s) noexcept { return count_mask * one_waiter(s); }
+
+  bool wait_for_turn(side s) noexcept;
+  enum class [[nodiscard]] granted : std::uint8_t { passed_on, skipped, refused };
+  granted grant(side s) noexcept;
+  leave unlock_slow(side s) noexcept;
+
+  struct turn {
+    rt::g_list waiting;
+    bool kept = false;  // a grant that waits for its waiter
+  };
+  turn& turn_of(side s) noexcept { return s == side::read ? reading_ : writing_; }
+
+  rt::atomic<std::uint64_t> word_{0};
+  rt::lock mutex_{rt::lock_rank::sync};
+  // under mutex_:
+  bool refusing_ = false;
+  turn reading_;
+  turn writing_;
+};
+
+}  // namespace weft::net

@@ -1,0 +1,147 @@
+// Names to addresses, with the system's resolver.
+//
+// getaddrinfo blocks its thread, uses much stack and cannot be stopped. So each look-up has a goroutine of its own,
+// which leaves its P to others meanwhile; who asked waits for it as long as it likes.
+
+#include "api/src/net/address.hpp"
+#include "api/src/net/descriptor.hpp"
+#include "weft/go.hpp"
+#include "weft/select.hpp"
+
+#include <memory>
+#include <netdb.h>
+#include <stop_token>
+
+namespace weft::net {
+
+namespace {
+
+constexpr std::size_t lookup_stack = 512 * 1024;
+
+struct lookup {
+  std::string host, service;
+  std::vector<endpoint> found;
+  std::error_code ec;
+  chan<void> done;
+};
+
+std::error_code to_error_code(int eai, int error) noexcept {
+  switch (eai) {
+    case 0: return {};
+    case EAI_NONAME:
+#ifdef EAI_NODATA
+    case EAI_NODATA:
+#endif
+#ifdef EAI_ADDRFAMILY
+    case EAI_ADDRFAMILY:
+#endif
+      return error::host_not_found;
+    case EAI_AGAIN: return error::try_again;
+    case EAI_SERVICE: return system_error_code(EINVAL);
+    case EAI_MEMORY: return system_error_code(ENOMEM);
+    case EAI_SYSTEM: return system_error_code(error);
+    default: return error::no_recovery;
+  }
+}
+
+// Not inlined: errno is read on the thread on which the call was made.
+WEFT_NOINLINE int get_addresses(const lookup& l, addrinfo** list, int* error) noexcept {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;  // else each address comes once for each type
+  int eai = ::getaddrinfo(l.host.empty() ? nullptr : l.host.c_str(), l.service.empty() ? nullptr : l.service.c_str(),
+                          &hints, list);
+  *error = errno;
+  return eai;
+}
+
+void look_up(lookup& l) {
+  addrinfo* list = nullptr;
+  int error = 0;
+  rt::enter_syscall();
+  int eai = get_addresses(l, &list, &error);
+  rt::exit_syscall();
+  std::unique_ptr<addrinfo, decltype([](addrinfo* a) { ::freeaddrinfo(a); })> owner(list);
+  l.ec = to_error_code(eai, error);
+  for (addrinfo* a = list; a; a = a->ai_next) {
+    if (a->ai_family != AF_INET && a->ai_family != AF_INET6) continue;
+    l.found.push_back(endpoint::from_native(a->ai_addr, a->ai_addrlen));
+  }
+  if (!l.ec && l.found.empty()) l.ec = error::host_not_found;
+}
+
+std::vector<endpoint> resolve_within(std::string host, std::string service, rt::nanos deadline,
+                                     const std::stop_token& stop, std::error_code& ec) {
+  if (host.empty() && service.empty()) {
+    ec = system_error_code(EINVAL);
+    return {};
+  }
+  auto l = std::make_shared<lookup>();
+  l->host = std::move(host);
+  l->service = std::move(service);
+  go({.name = "resolve", .stack_size = lookup_stack}, [l] {
+    try {
+      look_up(*l);
+    } catch (const std::bad_alloc&) {
+      l->ec = system_error_code(ENOMEM);
+    }
+    l->done.close();
+  });
+
+  auto limit = std::chrono::nanoseconds(deadline == rt::forever ? rt::forever : deadline - rt::nanotime());
+  chan<void> stopped;
+  bool answered = false;
+  {
+    std::stop_callback on_stop(stop, [stopped] { stopped.close(); });
+    answered = select(on_recv(l->done), on_recv(stopped), on_timeout(limit)) == 0;
+  }
+  if (!answered) {
+    ec = system_error_code(stop.stop_requested() ? ECANCELED : ETIMEDOUT);
+    return {};
+  }
+  ec = l->ec;
+  return std::move(l->found);
+}
+
+}  // namespace
+
+std::vector<endpoint> resolve(const std::string& host, const std::string& service, std::error_code& ec) {
+  rt::throw_if_not_running("resolve");
+  ec.clear();
+  std::optional<std::uint16_t> port = service.empty() ? std::uint16_t{0} : parse_port(service);
+  if (port) {
+    if (std::optional<endpoint> e = parse_ip(host, *port)) return {*e};
+  }
+  return resolve_within(host, service, rt::forever, {}, ec);
+}
+
+std::vector<endpoint> resolve(const std::string& host, const std::string& service) {
+  std::error_code ec;
+  std::vector<endpoint> found = resolve(host, service, ec);
+  throw_if(ec, "weft: resolve", host + (service.empty() ? "" : ":") + service);
+  return found;
+}
+
+std::vector<endpoint> resolve_address(std::string_view text, purpose p, rt::nanos deadline, const std::stop_token& stop,
+                                      std::error_code& ec) {
+  std::optional<host_port> a = split_host_port(text);
+  if (!a) {
+    ec = system_error_code(EINVAL);
+    return {};
+  }
+  if (!a->port_is_name) {
+    if (std::optional<endpoint> e = parse_ip(a->host, a->number)) return {*e};
+  }
+  if (!a->host.empty()) return resolve_within(std::string(a->host), std::string(a->port), deadline, stop, ec);
+
+  if (a->port_is_name) {
+    std::vector<endpoint> any = resolve_within("", std::string(a->port), deadline, stop, ec);
+    if (ec) return {};
+    a->number = any.front().port();
+  }
+  // IPv6 first to bind to: such a socket takes IPv4, too.
+  if (p == purpose::bind) return {wildcard(true, a->number), wildcard(false, a->number)};
+  return {loopback(false, a->number), loopback(true, a->number)};
+}
+
+}  // namespace weft::net

@@ -1,0 +1,223 @@
+// What TCP and unix sockets share: listening, accepting, connecting.
+
+#include "api/src/net/descriptor.hpp"
+#include "api/src/net/syscalls.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <netinet/tcp.h>
+
+namespace weft::net::detail {
+
+namespace {
+
+constexpr int largest_backlog = 65535;  // the system cuts it to net.core.somaxconn
+constexpr int self_connect_tries = 3;
+constexpr rt::nanos first_pause = rt::millisecond, longest_pause = 20 * rt::millisecond;
+
+int family_of(const endpoint& e) noexcept { return e.is_v4() ? AF_INET : e.is_v6() ? AF_INET6 : AF_UNIX; }
+
+void sleep_for(rt::nanos d) {
+  rt::runtime_scope scope;
+  if (scope.m()) {
+    scope.resumed_on(rt::sleep_until(scope.m(), rt::nanotime() + d));
+  } else {
+    timespec pause{static_cast<time_t>(d / rt::second), static_cast<long>(d % rt::second)};
+    nanosleep(&pause, nullptr);
+  }
+}
+
+// Ends a wait for writing when a stop is requested.
+struct stop_wait {
+  rt::poll_desc* pd;
+  void operator()() const noexcept {
+    rt::runtime_scope scope;
+    rt::set_io_deadline(scope.m(), pd, rt::poll_mode::write, -1);
+  }
+};
+
+// A TCP socket without a listener at the other end can meet itself: the ephemeral port it got is the one it looks for.
+bool connected_to_itself(int fd) noexcept {
+  sockaddr_storage local, peer;
+  socklen_t local_size, peer_size;
+  if (sys::local_name(fd, &local, &local_size) < 0 || sys::peer_name(fd, &peer, &peer_size) < 0) return false;
+  return endpoint::from_native(&local, local_size) == endpoint::from_native(&peer, peer_size);
+}
+
+// Waits until the connection stands or failed. 0 or an errno value.
+int finish_connect(descriptor& d) {
+  for (;;) {
+    rt::poll_status s = wait_for(d.pd, rt::poll_mode::write);
+    if (s == rt::poll_status::closing) return ECANCELED;
+    if (s == rt::poll_status::timed_out) return ETIMEDOUT;
+    int error = sys::pending_error(d.fd);
+    if (error == EINPROGRESS || error == EALREADY || error == EINTR) continue;
+    if (error != 0 && error != EISCONN) return error;
+    // A wake-up that says nothing: only a peer's name tells that the connection stands.
+    sockaddr_storage peer;
+    socklen_t size;
+    if (sys::peer_name(d.fd, &peer, &size) == 0) return 0;
+  }
+}
+
+descriptor* dial_once(int type, const endpoint& to, rt::nanos deadline, const std::stop_token& stop,
+                      std::error_code& ec) {
+  int fd = sys::open_socket(family_of(to), type);
+  if (fd < 0) {
+    ec = system_error_code(-fd);
+    return nullptr;
+  }
+  int n = sys::connect(fd, to.data(), to.size());
+  bool pending = n == -EINPROGRESS || n == -EINTR || n == -EALREADY;
+  if (n < 0 && n != -EISCONN && !pending) {
+    sys::close(fd);
+    // A unix socket says EAGAIN when the listener's queue is full, and gives no event when that changes.
+    ec = system_error_code(n == -EAGAIN ? ECONNREFUSED : -n);
+    return nullptr;
+  }
+  // Registered only now: a socket that was not connected yet would be reported as hung up.
+  descriptor* d = descriptor::make(fd, ec);
+  if (!d || !pending) return d;
+  try {
+    if (deadline != rt::forever) set_poll_deadline(d->pd, rt::poll_mode::write, deadline);
+    int error;
+    {
+      std::stop_callback on_stop(stop, stop_wait{d->pd});
+      error = finish_connect(*d);
+    }
+    if (error == 0) {
+      if (deadline != rt::forever || stop.stop_possible()) {
+        set_poll_deadline(d->pd, rt::poll_mode::write, rt::forever);
+      }
+      return d;
+    }
+    ec = system_error_code(error == ETIMEDOUT && stop.stop_requested() ? ECANCELED : error);
+  } catch (...) {
+    descriptor::drop(d);
+    throw;
+  }
+  descriptor::drop(d);
+  return nullptr;
+}
+
+int set_listen_options(int fd, const endpoint& at, const listen_options& o) noexcept {
+  if (at.is_unix()) return 0;
+  if (int n = sys::set_option(fd, SOL_SOCKET, SO_REUSEADDR, o.reuse_address); n < 0) return n;
+  if (o.reuse_port) {
+    if (int n = sys::set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1); n < 0) return n;
+  }
+  return at.is_v6() ? sys::set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, o.v6_only) : 0;
+}
+
+}  // namespace
+
+descriptor* bind_socket(int type, const endpoint& at, const listen_options& o, std::error_code& ec) {
+  rt::throw_if_not_running("a socket");
+  int fd = sys::open_socket(family_of(at), type);
+  if (fd < 0) {
+    ec = system_error_code(-fd);
+    return nullptr;
+  }
+  int n = set_listen_options(fd, at, o);
+  if (n == 0) n = sys::bind(fd, at.data(), at.size());
+  if (n == 0 && type == SOCK_STREAM) {
+    n = sys::listen(fd, o.backlog > 0 ? std::min(o.backlog, largest_backlog) : largest_backlog);
+  }
+  if (n == 0) return descriptor::make(fd, ec);
+  sys::close(fd);
+  ec = system_error_code(-n);
+  return nullptr;
+}
+
+int accept_descriptor(descriptor* d, sockaddr_storage* from, socklen_t* size, std::error_code& ec) {
+  rt::throw_if_not_running("a socket");
+  turn t(d, side::read, ec);
+  if (!t || !prepare(*d, rt::poll_mode::read, ec)) return -1;
+  rt::nanos pause = first_pause;
+  for (;;) {
+    int fd = sys::accept(d->fd, from, size);
+    if (fd >= 0) return fd;
+    switch (-fd) {
+      case EAGAIN: {
+        rt::poll_status s = wait_for(d->pd, rt::poll_mode::read);
+        if (s == rt::poll_status::ok) continue;
+        ec = to_error_code(s);
+        return -1;
+      }
+      // The connection was given up while it was queued, or the network had something to say about it.
+      case ECONNABORTED:
+      case EPROTO:
+      case ENOPROTOOPT:
+      case EHOSTDOWN:
+      case ENONET:
+      case EHOSTUNREACH:
+      case ENETDOWN:
+      case ENETUNREACH: continue;
+      // Nothing says when there will be a descriptor again, so look now and then.
+      case EMFILE:
+      case ENFILE:
+      case ENOBUFS:
+      case ENOMEM: {
+        sleep_for(pause);
+        pause = std::min(2 * pause, longest_pause);
+        if (rt::poll_status s = rt::poll_check(d->pd, rt::poll_mode::read); s != rt::poll_status::ok) {
+          ec = to_error_code(s);
+          return -1;
+        }
+        continue;
+      }
+      default: ec = system_error_code(-fd); return -1;
+    }
+  }
+}
+
+descriptor* dial(int type, const endpoint& to, rt::nanos deadline, const std::stop_token& stop, std::error_code& ec) {
+  rt::throw_if_not_running("a socket");
+  ec.clear();
+  for (int i = 1;; ++i) {
+    if (deadline != rt::forever && deadline <= rt::nanotime()) {
+      ec = system_error_code(ETIMEDOUT);
+      return nullptr;
+    }
+    descriptor* d = dial_once(type, to, deadline, stop, ec);
+    if (!d) return nullptr;
+    if (type == SOCK_STREAM && !to.is_unix() && connected_to_itself(d->fd)) {
+      descriptor::drop(d);
+      if (i < self_connect_tries) continue;
+      ec = system_error_code(ECONNREFUSED);
+      return nullptr;
+    }
+    remember_peer(d, to);
+    return d;
+  }
+}
+
+descriptor* adopt_stream(int fd, std::error_code& ec) {
+  rt::throw_if_not_running("a socket");
+  ec.clear();
+  sockaddr_storage peer;
+  socklen_t size = 0;
+  int n = sys::peer_name(fd, &peer, &size);
+  if (n == 0) n = sys::set_nonblocking(fd);
+  if (n < 0) {
+    ec = system_error_code(-n);  // and fd stays the caller's
+    return nullptr;
+  }
+  descriptor* d = descriptor::make(fd, ec);
+  if (d) remember_peer(d, endpoint::from_native(&peer, size));
+  return d;
+}
+
+void remember_peer(descriptor* d, const endpoint& peer) noexcept {
+  if (!peer.is_unix()) std::memcpy(&d->remote, peer.data(), std::min(peer.size(), sizeof d->remote));
+}
+
+endpoint peer_of(const descriptor* d) {
+  return endpoint::from_native(&d->remote, d->remote.sin6_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+}
+
+std::string peer_text(const descriptor* d) {
+  return d && d->remote.sin6_family != 0 ? peer_of(d).to_string() : std::string();
+}
+
+}  // namespace weft::net::detail

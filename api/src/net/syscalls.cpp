@@ -1,0 +1,114 @@
+#include "api/src/net/syscalls.hpp"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+namespace weft::net::sys {
+
+namespace {
+
+template <class Call>
+auto retry(Call call) noexcept -> decltype(call()) {
+  for (;;) {
+    auto n = call();
+    if (n >= 0) return n;
+    if (errno != EINTR) return -errno;
+  }
+}
+
+}  // namespace
+
+int open_socket(int family, int type) noexcept {
+  int fd = ::socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  return fd >= 0 ? fd : -errno;
+}
+
+int bind(int fd, const void* address, std::size_t size) noexcept {
+  return ::bind(fd, static_cast<const sockaddr*>(address), static_cast<socklen_t>(size)) == 0 ? 0 : -errno;
+}
+
+int listen(int fd, int backlog) noexcept { return ::listen(fd, backlog) == 0 ? 0 : -errno; }
+
+int connect(int fd, const void* address, std::size_t size) noexcept {
+  // Not again after EINTR: the connection is on its way, as with EINPROGRESS.
+  return ::connect(fd, static_cast<const sockaddr*>(address), static_cast<socklen_t>(size)) == 0 ? 0 : -errno;
+}
+
+int accept(int fd, sockaddr_storage* from, socklen_t* size) noexcept {
+  return retry([&] {
+    *size = sizeof *from;
+    return ::accept4(fd, reinterpret_cast<sockaddr*>(from), size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  });
+}
+
+int shutdown(int fd, int how) noexcept { return ::shutdown(fd, how) == 0 ? 0 : -errno; }
+
+// Not again after EINTR: Linux has given the number away already.
+int close(int fd) noexcept { return ::close(fd) == 0 ? 0 : -errno; }
+
+int set_nonblocking(int fd) noexcept {
+  int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0) return -errno;
+  if (flags & O_NONBLOCK) return 0;
+  return ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0 ? 0 : -errno;
+}
+
+ssize_t recv(int fd, void* data, std::size_t size) noexcept {
+  return retry([&] { return ::recv(fd, data, size, 0); });
+}
+
+ssize_t send(int fd, const void* data, std::size_t size) noexcept {
+  return retry([&] { return ::send(fd, data, size, MSG_NOSIGNAL); });
+}
+
+ssize_t recvmsg(int fd, msghdr* m) noexcept {
+  return retry([&] { return ::recvmsg(fd, m, 0); });
+}
+
+ssize_t sendmsg(int fd, const msghdr* m) noexcept {
+  return retry([&] { return ::sendmsg(fd, m, MSG_NOSIGNAL); });
+}
+
+int set_option(int fd, int level, int name, int value) noexcept {
+  return ::setsockopt(fd, level, name, &value, sizeof value) == 0 ? 0 : -errno;
+}
+
+int get_option(int fd, int level, int name) noexcept {
+  int value = 0;
+  socklen_t size = sizeof value;
+  return ::getsockopt(fd, level, name, &value, &size) == 0 ? value : -errno;
+}
+
+int pending_error(int fd) noexcept {
+  int value = 0;
+  socklen_t size = sizeof value;
+  return ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &value, &size) == 0 ? value : errno;
+}
+
+int local_name(int fd, sockaddr_storage* s, socklen_t* size) noexcept {
+  *size = sizeof *s;
+  return ::getsockname(fd, reinterpret_cast<sockaddr*>(s), size) == 0 ? 0 : -errno;
+}
+
+int peer_name(int fd, sockaddr_storage* s, socklen_t* size) noexcept {
+  *size = sizeof *s;
+  return ::getpeername(fd, reinterpret_cast<sockaddr*>(s), size) == 0 ? 0 : -errno;
+}
+
+int poll_once(int fd, bool writable) noexcept {
+  if (fd < 0) return -EBADF;  // poll() would ignore it
+  pollfd p{fd, static_cast<short>(writable ? POLLOUT : POLLIN | POLLRDHUP), 0};
+  int n = retry([&] { return ::poll(&p, 1, 0); });
+  return n > 0 && p.revents & POLLNVAL ? -EBADF : n;
+}
+
+int duplicate(int fd) noexcept {
+  int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  return copy >= 0 ? copy : -errno;
+}
+
+int unlink(const char* path) noexcept { return ::unlink(path) == 0 ? 0 : -errno; }
+
+}  // namespace weft::net::sys

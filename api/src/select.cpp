@@ -1,0 +1,175 @@
+// select, after Go's selectgo.
+//
+//   1. Lock all channels, in the order of their addresses, so that two selects never wait for each other.
+//   2. In random order, look for an operation that can be done at once; do it.
+//   3. Else enqueue a waiter in every channel and park; the commit step unlocks them all. Whoever serves one of
+//      the waiters claims the goroutine's wake word; the others' claims fail and drop their waiter.
+//   4. Lock all again, unlink the waiters that are left.
+//
+// The time limit is one more party that may claim. A channel may stand in several cases; it is locked once.
+
+#include "weft/select.hpp"
+
+#include "api/src/chan_core.hpp"
+#include "api/src/support.hpp"
+#include "weft/time.hpp"
+
+#include <algorithm>
+#include <memory>
+
+namespace weft::detail {
+
+namespace {
+
+constexpr std::size_t cases_on_stack = 8;
+
+// The arrays of one select; on the stack for the usual number of cases.
+class workspace {
+ public:
+  explicit workspace(std::size_t n) : waiters(small_waiters_), locks(small_locks_), order(small_order_) {
+    if (n <= cases_on_stack) return;
+    large_waiters_ = std::make_unique<waiter[]>(n);
+    large_locks_ = std::make_unique<chan_core*[]>(n);
+    large_order_ = std::make_unique<std::uint32_t[]>(n);
+    waiters = large_waiters_.get();
+    locks = large_locks_.get();
+    order = large_order_.get();
+  }
+
+  void add_lock(chan_core* c) noexcept { locks[lock_count++] = c; }
+
+  void sort_locks() noexcept {
+    // Few and often two: insertion sort. Equal addresses are adjacent and dropped.
+    for (std::size_t i = 1; i < lock_count; ++i) {
+      chan_core* c = locks[i];
+      std::size_t j = i;
+      for (; j > 0 && std::less<>()(c, locks[j - 1]); --j) locks[j] = locks[j - 1];
+      locks[j] = c;
+    }
+    lock_count = static_cast<std::size_t>(std::unique(locks, locks + lock_count) - locks);
+  }
+
+  void lock_all() noexcept {
+    for (std::size_t i = 0; i < lock_count; ++i) locks[i]->mutex.acquire_lock();
+  }
+
+  // The goroutine may go on as soon as it could lock all again, that is after the last release: nothing of this
+  // object is read after that one.
+  void unlock_all() noexcept {
+    std::size_t n = lock_count;
+    chan_core* last = n > 0 ? locks[0] : nullptr;
+    for (std::size_t i = n; i-- > 1;) locks[i]->mutex.release_lock();
+    if (last) last->mutex.release_lock();
+  }
+
+  waiter* waiters;
+  chan_core** locks;
+  std::uint32_t* order;
+  std::size_t lock_count = 0;
+
+ private:
+  waiter small_waiters_[cases_on_stack];
+  chan_core* small_locks_[cases_on_stack];
+  std::uint32_t small_order_[cases_on_stack];
+  std::unique_ptr<waiter[]> large_waiters_;
+  std::unique_ptr<chan_core*[]> large_locks_;
+  std::unique_ptr<std::uint32_t[]> large_order_;
+};
+
+void unlock_channels(rt::G*, void* ws) noexcept { static_cast<workspace*>(ws)->unlock_all(); }
+
+rt::random_source& randomness(rt::M* m) noexcept {
+  if (m) return m->random;
+  static thread_local rt::random_source mine(static_cast<std::uint64_t>(rt::nanotime()));
+  return mine;
+}
+
+void shuffle(std::uint32_t* order, std::size_t n, rt::random_source& random) noexcept {
+  for (std::uint32_t i = 0; i < n; ++i) {
+    std::uint32_t j = random.below(i + 1);
+    order[i] = order[j];
+    order[j] = i;
+  }
+}
+
+chan_status do_now(const select_op& op, waiter** to_wake) noexcept {
+  return op.send ? op.chan->send_now(op.value, to_wake) : op.chan->recv_now(op.value, to_wake);
+}
+
+bool would_block(const select_op& op) noexcept {
+  return !op.chan || (op.send ? op.chan->send_would_block() : op.chan->recv_would_block());
+}
+
+constexpr select_outcome nothing{select_outcome::none, chan_status::would_block};
+
+}  // namespace
+
+select_outcome chan_select(const select_op* ops, std::size_t count, std::int64_t timeout) {
+  if (timeout <= 0) {
+    // A default: the common answer is "nothing is ready", and takes no lock.
+    if (std::all_of(ops, ops + count, would_block)) return nothing;
+  }
+
+  workspace ws(count);
+  rt::runtime_scope scope;
+  shuffle(ws.order, count, randomness(scope.m()));
+  for (std::size_t i = 0; i < count; ++i) {
+    if (ops[i].chan) ws.add_lock(ops[i].chan);
+  }
+  ws.sort_locks();
+
+  ws.lock_all();
+  for (std::size_t i = 0; i < count; ++i) {
+    std::size_t k = ws.order[i];
+    if (!ops[k].chan) continue;
+    waiter* to_wake = nullptr;
+    chan_status s = do_now(ops[k], &to_wake);
+    if (s == chan_status::would_block) continue;
+    ws.unlock_all();
+    if (to_wake) wake(to_wake);
+    return {k, s};
+  }
+  if (timeout <= 0) {
+    ws.unlock_all();
+    return nothing;
+  }
+
+  rt::G* g = scope.g();
+  rt::wait_ticket ticket = g->begin_wait();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!ops[i].chan) continue;
+    waiter& w = ws.waiters[i];
+    w.g = g;
+    w.ticket = ticket;
+    w.value = ops[i].value;
+    w.index = static_cast<std::uint32_t>(i);
+    (ops[i].send ? ops[i].chan->senders : ops[i].chan->receivers).push_back(&w);
+  }
+  auto unlink_all = [&] {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (ops[i].chan) (ops[i].send ? ops[i].chan->senders : ops[i].chan->receivers).remove(&ws.waiters[i]);
+    }
+  };
+  bool timed_out = false;
+  rt::wait_reason why = ws.lock_count == 0 ? rt::wait_reason::select_no_cases : rt::wait_reason::select;
+  try {
+    if (timeout == wait_forever) {
+      scope.resumed_on(rt::park(scope.m(), unlock_channels, &ws, why));
+    } else {
+      scope.resumed_on(rt::park_until(scope.m(), ticket, unlock_channels, &ws, why, deadline_after(timeout), &timed_out));
+    }
+  } catch (...) {
+    unlink_all();
+    ws.unlock_all();
+    throw;
+  }
+  auto* served = static_cast<waiter*>(timed_out ? nullptr : g->wake_value);
+  g->wake_value = nullptr;
+  ws.lock_all();
+  unlink_all();
+  ws.unlock_all();
+  if (!served) return nothing;
+  return {served->index, served->success ? chan_status::done : chan_status::closed};
+}
+
+}  // namespace weft::detail

@@ -1,0 +1,64 @@
+#include "api/src/sync/parking.hpp"
+
+#include "weft/sync/mutex.hpp"
+
+#include <array>
+
+namespace weft::detail {
+
+namespace {
+constinit std::array<sync_bucket, std::size_t{1} << mutex_bell_bits> buckets;
+}
+
+sync_bucket& bucket_of(const void* object) noexcept { return buckets[address_hash(object)]; }
+
+void push_back(sync_queue& q, sync_waiter& w) noexcept {
+  w.queued = true;
+  if (!q.first) {
+    q.first = w.next = w.prev = &w;
+    return;
+  }
+  w.next = q.first;
+  w.prev = q.first->prev;
+  w.prev->next = &w;
+  w.next->prev = &w;
+}
+
+void remove(sync_queue& q, sync_waiter& w) noexcept {
+  WEFT_CHECK(w.queued, "goroutine {} leaves a queue it is not in", w.g->id);
+  w.queued = false;
+  if (w.next == &w) {
+    q.first = nullptr;
+    return;
+  }
+  w.prev->next = w.next;
+  w.next->prev = w.prev;
+  if (q.first == &w) q.first = w.next;
+}
+
+void wake_list::claim_all(sync_queue& q) noexcept {
+  while (claim_first(q)) {
+  }
+}
+
+bool wake_list::claim_first(sync_queue& q) noexcept {
+  while (sync_waiter* w = q.first) {
+    remove(q, *w);
+    if (claim(*w)) return true;
+  }
+  return false;
+}
+
+void wake_list::ready_all() noexcept {
+  while (rt::G* g = threads_.pop_front()) rt::ready(g);
+  if (goroutines_.size() == 1) return rt::ready(goroutines_.pop_front());
+  rt::ready_all(goroutines_);
+}
+
+void unlock_bucket(rt::G*, void* lock) noexcept { static_cast<rt::lock*>(lock)->release_lock(); }
+
+void wait(rt::runtime_scope& scope, rt::lock& held, rt::wait_reason why) noexcept {
+  scope.resumed_on(rt::park(scope.m(), unlock_bucket, &held, why));
+}
+
+}  // namespace weft::detail

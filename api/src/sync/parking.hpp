@@ -1,0 +1,112 @@
+// Waiting for an object of <weft/sync.hpp>: what its sources share.
+//
+// Who waits lies on its own stack (`sync_waiter`) and is linked into the object's queue. Queues are under locks that do
+// not belong to the objects: there is a fixed set of them ("buckets"), and an object's address says which one is its own.
+// So a waker may release the lock after the object is gone, and that gives the promise of these types: an object may be
+// destroyed as soon as its waiter has returned. The pattern on the waking side is always
+//
+//     lock the bucket - unlink and claim the waiters - change the object's word, for the last time -
+//     unlock the bucket - ready() the claimed ones
+//
+// and a waiter proceeds only after it was readied, or after it saw the changed word. Either way nobody touches the object
+// afterwards.
+//
+// Who may touch a sync_waiter: whoever holds the bucket, as long as it is queued. A waiter is unlinked under the bucket,
+// by its waker, or by itself when its time has passed. A waker whose claim fails (the time limit was faster, or run()
+// ended) drops the waiter and goes on to the next, so that no wake-up is lost to somebody who cannot use it.
+//
+// Entering the runtime comes before locking a bucket: there a goroutine may be suspended, also for good (run() ends), and
+// then nothing has happened yet. No bucket is held while another one is taken, nor across user code.
+#pragma once
+
+#include "api/src/support.hpp"
+#include "weft/detail/sync_base.hpp"
+
+namespace weft::detail {
+
+struct mutex_waiter;
+
+struct alignas(rt::cache_line) sync_bucket {
+  rt::lock mutex{rt::lock_rank::sync};
+  mutex_waiter* queues = nullptr;  // of mutexes (mutex.cpp): each one's first waiter
+};
+
+sync_bucket& bucket_of(const void* object) noexcept;
+
+// The lock for an object's queue.
+inline rt::lock& queue_lock(const void* object) noexcept { return bucket_of(object).mutex; }
+
+struct sync_waiter {
+  explicit sync_waiter(rt::G* waiting) noexcept : g(waiting) {}
+  sync_waiter(const sync_waiter&) = delete;
+  sync_waiter& operator=(const sync_waiter&) = delete;
+
+  rt::G* const g;
+  rt::wait_ticket ticket = rt::no_ticket;  // of a timed wait
+  sync_waiter* next = nullptr;             // a ring: the first one's prev is the last
+  sync_waiter* prev = nullptr;
+  bool queued = false;
+  std::int64_t amount = 0;  // semaphore: how much it wants
+};
+
+void push_back(sync_queue& q, sync_waiter& w) noexcept;
+void remove(sync_queue& q, sync_waiter& w) noexcept;  // it is queued
+
+// Claimed waiters on their way to ready(), which comes after the bucket is unlocked.
+class wake_list {
+ public:
+  // Under the bucket. False: the waiter ended otherwise.
+  bool claim(sync_waiter& w) noexcept {
+    if (!w.g->claim(w.ticket)) return false;
+    (w.g->kind == rt::g_kind::foreign ? threads_ : goroutines_).push_back(w.g);
+    return true;
+  }
+  // Unlinks all and claims who can be claimed.
+  void claim_all(sync_queue& q) noexcept;
+  // Unlinks the first who can be claimed, and claims it. False: nobody.
+  bool claim_first(sync_queue& q) noexcept;
+
+  // Inside the runtime, no bucket held.
+  void ready_all() noexcept;
+
+ private:
+  rt::g_list goroutines_, threads_;
+};
+
+// Waits until readied. The caller holds `held`, through which others find its waiter; it is not held afterwards.
+void wait(rt::runtime_scope& scope, rt::lock& held, rt::wait_reason why) noexcept;
+
+// The same until `deadline` (no time limit: never_ns). `w` is not queued yet and is queued by enqueue(); when the time has
+// passed, or there is no memory for a timer (std::bad_alloc), and w is still queued, leave() unlinks it, under `held`. False:
+// the time passed. `held` is not held afterwards.
+template <class Enqueue, class Leave>
+bool wait_until(rt::runtime_scope& scope, sync_waiter& w, rt::lock& held, rt::wait_reason why, std::int64_t deadline,
+                Enqueue enqueue, Leave leave);
+
+void unlock_bucket(rt::G*, void* lock) noexcept;
+
+template <class Enqueue, class Leave>
+bool wait_until(rt::runtime_scope& scope, sync_waiter& w, rt::lock& held, rt::wait_reason why, std::int64_t deadline,
+                Enqueue enqueue, Leave leave) {
+  if (deadline >= never_ns) {
+    enqueue();
+    wait(scope, held, why);
+    return true;
+  }
+  w.ticket = w.g->begin_wait();
+  enqueue();
+  bool timed_out;
+  try {
+    scope.resumed_on(rt::park_until(scope.m(), w.ticket, unlock_bucket, &held, why, deadline, &timed_out));
+  } catch (...) {
+    leave();
+    held.release_lock();
+    throw;
+  }
+  if (!timed_out) return true;
+  rt::lock_guard hold(held);
+  if (w.queued) leave();
+  return false;
+}
+
+}  // namespace weft::detail

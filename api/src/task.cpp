@@ -1,0 +1,178 @@
+// The state of a task: who waits for it, and its result behind it in the same block.
+//
+// `done` is set under the lock after the result is written and the closure destroyed; waiters are woken after the lock is
+// released. A waiter may release the state as soon as it sees `done`; the finisher holds a reference of its own.
+
+#include "weft/task.hpp"
+
+#include "api/src/goroutine.hpp"
+#include "api/src/support.hpp"
+
+#include <new>
+
+namespace weft::detail {
+
+class task_state {
+ public:
+  struct waiter {
+    rt::G* g = nullptr;
+    rt::wait_ticket ticket = rt::no_ticket;
+    waiter* next = nullptr;
+    bool queued = true;
+  };
+
+  // Under mutex. The caller is in a scope and wakes what this returns after unlocking.
+  void remove(waiter* w) noexcept {
+    for (waiter** at = &waiters; *at; at = &(*at)->next) {
+      if (*at == w) {
+        *at = w->next;
+        return;
+      }
+    }
+  }
+
+  rt::atomic<std::uint32_t> references{2};  // the handle and the goroutine
+  rt::lock mutex{rt::lock_rank::sync};
+  rt::atomic<bool> done{false};
+  bool has_value = false;
+  bool detached = false;
+  std::uint64_t id = 0;
+  std::uint64_t run = 0;  // which run() it belongs to
+  waiter* waiters = nullptr;
+  std::exception_ptr exception;
+  void (*destroy)(void*) noexcept = nullptr;
+  void* result = nullptr;
+  std::size_t align = 0;
+};
+
+namespace {
+
+// The run() that a task belongs to is over: it will never be done by itself.
+bool run_is_over(const task_state* t) noexcept {
+  return !rt::sched.running.load(rt::acquire) || rt::sched.run_number.load(rt::relaxed) != t->run;
+}
+
+void unlock_task(rt::G*, void* t) noexcept { static_cast<task_state*>(t)->mutex.release_lock(); }
+
+}  // namespace
+
+task_state* task_make(std::size_t size, std::size_t align, void (*destroy)(void*) noexcept) {
+  if (align < alignof(task_state)) align = alignof(task_state);
+  std::size_t offset = (sizeof(task_state) + align - 1) / align * align;
+  auto* block = static_cast<std::byte*>(::operator new(offset + size, std::align_val_t{align}));
+  auto* t = ::new (block) task_state;
+  t->result = block + offset;
+  t->destroy = destroy;
+  t->align = align;
+  t->run = rt::sched.run_number.load(rt::relaxed);
+  return t;
+}
+
+void task_release(task_state* t) noexcept {
+  if (t->references.fetch_sub(1, rt::acq_rel) != 1) return;
+  if (t->has_value && t->destroy) t->destroy(t->result);
+  std::size_t align = t->align;
+  t->~task_state();
+  ::operator delete(static_cast<void*>(t), std::align_val_t{align});
+}
+
+void* task_result(task_state* t) noexcept { return t->result; }
+void task_set_id(task_state* t, std::uint64_t id) noexcept { t->id = id; }
+std::uint64_t task_id(const task_state* t) noexcept { return t->id; }
+bool task_done(const task_state* t) noexcept { return t->done.load(rt::acquire) || run_is_over(t); }
+
+bool task_wait(task_state* t, std::int64_t timeout) {
+  if (t->done.load(rt::acquire)) return true;
+  if (timeout <= 0) return run_is_over(t);
+  rt::runtime_scope scope;
+  t->mutex.acquire_lock();
+  if (t->done.load(rt::relaxed) || run_is_over(t)) {
+    t->mutex.release_lock();
+    return true;
+  }
+  task_state::waiter w;
+  w.g = scope.g();
+  w.next = t->waiters;
+  t->waiters = &w;
+  if (timeout >= never_ns) {
+    scope.resumed_on(rt::park(scope.m(), unlock_task, t, rt::wait_reason::task_join));
+    return true;
+  }
+  w.ticket = w.g->begin_wait();
+  bool timed_out = false;
+  try {
+    scope.resumed_on(rt::park_until(scope.m(), w.ticket, unlock_task, t, rt::wait_reason::task_join,
+                                    deadline_after(timeout), &timed_out));
+  } catch (...) {
+    t->remove(&w);
+    t->mutex.release_lock();
+    throw;
+  }
+  if (!timed_out) return true;
+  rt::lock_guard hold(t->mutex);
+  t->remove(&w);
+  return t->done.load(rt::relaxed);
+}
+
+void task_rethrow(task_state* t) {
+  if (t->exception) std::rethrow_exception(t->exception);
+  if (!t->has_value) throw goroutine_exited("weft::task: the goroutine ended itself, or its run() was over");
+}
+
+void task_detach(task_state* t) noexcept {
+  std::exception_ptr unseen;
+  {
+    rt::runtime_scope scope;
+    rt::lock_guard hold(t->mutex);
+    t->detached = true;
+    if (t->done.load(rt::relaxed)) unseen = t->exception;
+  }
+  if (unseen) die_of_exception(unseen);
+  task_release(t);
+}
+
+void task_promise::set_value() noexcept { state_->has_value = true; }
+void task_promise::set_exception(std::exception_ptr e) noexcept { state_->exception = std::move(e); }
+
+bool task_promise::must_rethrow() noexcept {
+  try {
+    throw;
+  } catch (const goroutine_exit&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+void task_promise::finish(task_state* t) noexcept {
+  {
+    rt::runtime_scope scope;
+    task_state::waiter* woken;
+    bool alone;
+    {
+      rt::lock_guard hold(t->mutex);
+      // release: whoever sees done without the lock sees the result.
+      t->done.store(true, rt::release);
+      woken = std::exchange(t->waiters, nullptr);
+      alone = t->detached;
+      // Claimed under the lock: a waiter whose time passes needs it to go away.
+      task_state::waiter** keep = &woken;
+      while (task_state::waiter* w = *keep) {
+        if (w->g->claim(w->ticket)) {
+          keep = &w->next;
+        } else {
+          *keep = w->next;
+        }
+      }
+    }
+    while (woken) {
+      rt::G* g = woken->g;
+      woken = woken->next;
+      rt::ready(g);
+    }
+    if (alone && t->exception) die_of_exception(t->exception);
+  }
+  task_release(t);
+}
+
+}  // namespace weft::detail

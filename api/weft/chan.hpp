@@ -1,0 +1,327 @@
+// Channels: typed queues between goroutines, after Go's.
+//
+//   state of the channel      send                           recv                          close
+//   open, not full / empty    puts / hands over              takes                         closes
+//   open, full / empty        waits                          waits                         closes, wakes all waiters
+//   closed                    throws channel_closed          what is buffered, then "no"   throws channel_closed
+//   nil                       waits for ever                 waits for ever                throws std::logic_error
+//
+// All operations may be called anywhere: from goroutines, which park, and from other threads, which block.
+// Waiters are served first come, first served; no value is lost or duplicated.
+#pragma once
+
+#include <weft/detail/chan_core.hpp>
+#include <weft/detail/time.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <iterator>
+#include <optional>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+
+namespace weft {
+
+// A send on a closed channel, also one that was waiting when the channel was closed; a second close.
+class WEFT_API channel_closed : public std::runtime_error {
+ public:
+  explicit channel_closed(const char* what) : std::runtime_error(what) {}
+};
+
+enum class recv_result {
+  value,   // received
+  empty,   // nothing there, or the time limit passed
+  closed,  // closed, and nothing is left in the buffer
+};
+
+// The argument that makes a nil channel: it blocks for ever, and is never ready in a select.
+struct nil_t {
+  explicit nil_t() = default;
+};
+inline constexpr nil_t nil{};
+
+template <class T>
+class chan;
+template <class T>
+class send_chan;
+template <class T>
+class recv_chan;
+
+namespace detail {
+
+// A counted reference to a channel. Copies share the channel; a moved-from handle is nil.
+class chan_handle {
+ public:
+  // Null for nil.
+  chan_core* core() const noexcept { return core_; }
+
+  // Values in the buffer, and how many fit. Nil: 0. Anywhere.
+  std::size_t size() const noexcept { return chan_size(core_); }
+  std::size_t capacity() const noexcept { return chan_capacity(core_); }
+  bool is_nil() const noexcept { return core_ == nullptr; }
+
+  // The same channel?
+  friend bool operator==(const chan_handle& a, const chan_handle& b) noexcept { return a.core_ == b.core_; }
+
+  chan_handle() noexcept = default;
+  explicit chan_handle(chan_core* adopted) noexcept : core_(adopted) {}
+  chan_handle(const chan_handle& o) noexcept : core_(o.core_) {
+    if (core_) chan_retain(core_);
+  }
+  chan_handle(chan_handle&& o) noexcept : core_(std::exchange(o.core_, nullptr)) {}
+  chan_handle& operator=(chan_handle o) noexcept {
+    std::swap(core_, o.core_);
+    return *this;
+  }
+  ~chan_handle() {
+    if (core_) chan_release(core_);
+  }
+
+  void reset(chan_core* adopted) noexcept { core_ = adopted; }
+
+ private:
+  chan_core* core_ = nullptr;
+};
+
+inline recv_result to_recv_result(chan_status s) noexcept {
+  switch (s) {
+    case chan_status::done: return recv_result::value;
+    case chan_status::closed: return recv_result::closed;
+    default: return recv_result::empty;
+  }
+}
+
+// A context, or anything else with done() and err().
+template <class C>
+concept cancellation = requires(const C& c) {
+  c.done();
+  c.err();
+};
+
+// The operations of the sending end. Self: the handle.
+template <class T, class Self>
+class send_ops {
+  static_assert(std::is_object_v<T> && std::is_nothrow_move_constructible_v<T> && std::is_nothrow_destructible_v<T>,
+                "chan<T>: T must be movable without exceptions, so that no value is lost half-way");
+
+ public:
+  // Waits for a receiver or room, then hands v over. Throws channel_closed.
+  void send(T v) const {
+    if (chan_send(target(), &v, wait_forever) == chan_status::closed) throw_channel_closed("send");
+  }
+
+  // Hands v over if that is possible at once. False: v is untouched. Throws channel_closed.
+  bool try_send(T&& v) const { return send_within(v, dont_wait); }
+  bool try_send(const T& v) const
+    requires std::is_copy_constructible_v<T>
+  {
+    T copy(v);
+    return send_within(copy, dont_wait);
+  }
+
+  // Waits at most d. False: the time passed, v is untouched. Throws channel_closed.
+  template <class Rep, class Period>
+  bool send_for(T&& v, const std::chrono::duration<Rep, Period>& d) const {
+    return send_within(v, to_ns(d));
+  }
+  template <class Rep, class Period>
+  bool send_for(const T& v, const std::chrono::duration<Rep, Period>& d) const
+    requires std::is_copy_constructible_v<T>
+  {
+    T copy(v);
+    return send_within(copy, to_ns(d));
+  }
+
+  // Waits until ctx is cancelled. Throws channel_closed, std::system_error with ctx.err(). (select.hpp)
+  template <cancellation C>
+  void send(T v, const C& ctx) const;
+
+  // Wakes every waiter: receivers get what is buffered, then "closed"; senders throw. Throws channel_closed if it is
+  // closed already, std::logic_error if nil.
+  void close() const { chan_close(target()); }
+
+ private:
+  chan_core* target() const noexcept { return static_cast<const chan_handle*>(static_cast<const Self*>(this))->core(); }
+  bool send_within(T& v, std::int64_t ns) const {
+    chan_status s = chan_send(target(), &v, ns);
+    if (s == chan_status::closed) throw_channel_closed("send");
+    return s == chan_status::done;
+  }
+};
+
+template <class Self>
+class send_ops<void, Self> {
+ public:
+  void send() const {
+    if (chan_send(target(), nullptr, wait_forever) == chan_status::closed) throw_channel_closed("send");
+  }
+  bool try_send() const { return send_within(dont_wait); }
+  template <class Rep, class Period>
+  bool send_for(const std::chrono::duration<Rep, Period>& d) const {
+    return send_within(to_ns(d));
+  }
+  template <cancellation C>
+  void send(const C& ctx) const;
+  void close() const { chan_close(target()); }
+
+ private:
+  chan_core* target() const noexcept { return static_cast<const chan_handle*>(static_cast<const Self*>(this))->core(); }
+  bool send_within(std::int64_t ns) const {
+    chan_status s = chan_send(target(), nullptr, ns);
+    if (s == chan_status::closed) throw_channel_closed("send");
+    return s == chan_status::done;
+  }
+};
+
+// The operations of the receiving end.
+template <class T, class Self>
+class recv_ops {
+ public:
+  // Waits for a value; nullopt: closed and drained.
+  std::optional<T> recv() const {
+    slot<T> s;
+    if (chan_recv(target(), s.address(), wait_forever) != chan_status::done) return std::nullopt;
+    return s.take();
+  }
+
+  // The same into v. False: closed and drained, v is untouched.
+  bool recv(T& v) const { return recv_within(v, wait_forever) == recv_result::value; }
+
+  // Takes a value if one is there; else v is untouched.
+  recv_result try_recv(T& v) const { return recv_within(v, dont_wait); }
+
+  // Waits at most d; `empty`: the time passed.
+  template <class Rep, class Period>
+  recv_result recv_for(T& v, const std::chrono::duration<Rep, Period>& d) const {
+    return recv_within(v, to_ns(d));
+  }
+
+  // Waits until ctx is cancelled: throws std::system_error with ctx.err(). (select.hpp)
+  template <cancellation C>
+  std::optional<T> recv(const C& ctx) const;
+
+  // for (auto& v : c): receives until closed. The value lives in the iterator.
+  class iterator {
+   public:
+    using value_type = T;
+    using difference_type = std::ptrdiff_t;
+    using iterator_concept = std::input_iterator_tag;
+    T& operator*() const noexcept { return *value_; }
+    T* operator->() const noexcept { return &*value_; }
+    iterator& operator++() {
+      next();
+      return *this;
+    }
+    void operator++(int) { next(); }
+    friend bool operator==(const iterator& i, std::default_sentinel_t) noexcept { return !i.value_; }
+
+   private:
+    friend class recv_ops;
+    explicit iterator(const recv_ops* from) : from_(from) { next(); }
+    void next() {
+      slot<T> s;
+      value_.reset();
+      if (chan_recv(from_->target(), s.address(), wait_forever) == chan_status::done) value_.emplace(s.take());
+    }
+    const recv_ops* from_;
+    mutable std::optional<T> value_;
+  };
+  iterator begin() const { return iterator(this); }
+  std::default_sentinel_t end() const noexcept { return {}; }
+
+ private:
+  chan_core* target() const noexcept { return static_cast<const chan_handle*>(static_cast<const Self*>(this))->core(); }
+  recv_result recv_within(T& v, std::int64_t ns) const {
+    slot<T> s;
+    recv_result r = to_recv_result(chan_recv(target(), s.address(), ns));
+    if (r == recv_result::value) {
+      if constexpr (std::is_nothrow_move_assignable_v<T>) {
+        v = s.take();
+      } else {
+        std::destroy_at(&v);
+        std::construct_at(&v, s.take());
+      }
+    }
+    return r;
+  }
+};
+
+template <class Self>
+class recv_ops<void, Self> {
+ public:
+  // True: a signal was received; false: closed and drained.
+  bool recv() const { return chan_recv(target(), nullptr, wait_forever) == chan_status::done; }
+  recv_result try_recv() const { return to_recv_result(chan_recv(target(), nullptr, dont_wait)); }
+  template <class Rep, class Period>
+  recv_result recv_for(const std::chrono::duration<Rep, Period>& d) const {
+    return to_recv_result(chan_recv(target(), nullptr, to_ns(d)));
+  }
+  template <cancellation C>
+  bool recv(const C& ctx) const;
+
+ private:
+  chan_core* target() const noexcept { return static_cast<const chan_handle*>(static_cast<const Self*>(this))->core(); }
+};
+
+template <class T>
+constexpr const element& element_for() noexcept {
+  if constexpr (std::is_void_v<T>) {
+    return no_element;
+  } else {
+    return element_of<T>;
+  }
+}
+
+}  // namespace detail
+
+// A channel of T, or of signals without a value (void). The channel lives as long as a handle to it does; destroying
+// the last handle while others wait cannot happen, since a waiter holds one.
+template <class T>
+class chan : public detail::chan_handle,
+             public detail::send_ops<T, chan<T>>,
+             public detail::recv_ops<T, chan<T>> {
+ public:
+  using value_type = T;
+
+  // Unbuffered, or with a buffer for `capacity` values. Throws std::bad_alloc.
+  explicit chan(std::size_t capacity = 0) : chan_handle(detail::chan_make(detail::element_for<T>(), capacity)) {}
+  explicit chan(nil_t) noexcept {}
+
+  // Takes over one reference to a channel of T. For the library.
+  static chan adopt(detail::chan_core* c) noexcept {
+    chan handle(nil);
+    handle.reset(c);
+    return handle;
+  }
+};
+
+// The end that can only send (and close). Nil by default.
+template <class T>
+class send_chan : public detail::chan_handle, public detail::send_ops<T, send_chan<T>> {
+ public:
+  using value_type = T;
+  send_chan() noexcept = default;
+  explicit send_chan(nil_t) noexcept {}
+  send_chan(const chan<T>& c) noexcept : chan_handle(c) {}
+  send_chan(chan<T>&& c) noexcept : chan_handle(std::move(c)) {}
+};
+
+// The end that can only receive. Nil by default.
+template <class T>
+class recv_chan : public detail::chan_handle, public detail::recv_ops<T, recv_chan<T>> {
+ public:
+  using value_type = T;
+  recv_chan() noexcept = default;
+  explicit recv_chan(nil_t) noexcept {}
+  recv_chan(const chan<T>& c) noexcept : chan_handle(c) {}
+  recv_chan(chan<T>&& c) noexcept : chan_handle(std::move(c)) {}
+
+  // Takes over one reference to a channel of T. For the library.
+  static recv_chan adopt(detail::chan_core* c) noexcept { return recv_chan(c); }
+
+ private:
+  explicit recv_chan(detail::chan_core* c) noexcept : chan_handle(c) {}
+};
+
+}  // namespace weft

@@ -1,0 +1,93 @@
+// The channel without its type: what the templates in chan.hpp and select.hpp call. Not for users.
+#pragma once
+
+#include <weft/detail/config.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace weft::detail {
+
+class chan_core;
+
+// How to move one element. A null `move` means: bytes.
+struct element {
+  std::size_t size;
+  std::size_t align;
+  void (*move)(void* to, void* from) noexcept;  // constructs *to from *from
+  void (*destroy)(void* at) noexcept;
+};
+
+template <class T>
+inline constexpr element element_of = [] {
+  if constexpr (std::is_trivially_copyable_v<T>) {
+    return element{sizeof(T), alignof(T), nullptr, nullptr};
+  } else {
+    return element{sizeof(T), alignof(T),
+                   [](void* to, void* from) noexcept { ::new (to) T(std::move(*static_cast<T*>(from))); },
+                   [](void* at) noexcept { static_cast<T*>(at)->~T(); }};
+  }
+}();
+
+inline constexpr element no_element{0, 1, nullptr, nullptr};
+
+enum class chan_status : std::uint8_t { done, would_block, closed };
+
+inline constexpr std::int64_t wait_forever = INT64_MAX;
+inline constexpr std::int64_t dont_wait = 0;
+
+// Throws std::bad_alloc, std::length_error.
+WEFT_API chan_core* chan_make(const element& e, std::size_t capacity);
+WEFT_API void chan_retain(chan_core* c) noexcept;
+WEFT_API void chan_release(chan_core* c) noexcept;
+
+// c may be null (nil). `value` is moved from only if the result is done. `timeout` in ns; would_block: it passed.
+WEFT_API chan_status chan_send(chan_core* c, void* value, std::int64_t timeout);
+// Constructs the element at `out` only if the result is done.
+WEFT_API chan_status chan_recv(chan_core* c, void* out, std::int64_t timeout);
+WEFT_API void chan_close(chan_core* c);  // throws channel_closed, std::logic_error
+WEFT_API std::size_t chan_size(const chan_core* c) noexcept;
+WEFT_API std::size_t chan_capacity(const chan_core* c) noexcept;
+
+[[noreturn]] WEFT_API void throw_channel_closed(const char* operation);
+
+struct select_op {
+  chan_core* chan;  // null: never ready
+  void* value;      // send: what to move from; receive: where to construct
+  bool send;
+};
+
+struct select_outcome {
+  static constexpr std::size_t none = SIZE_MAX;  // nothing was ready, or the time passed
+  std::size_t index;
+  chan_status status;
+};
+
+// One of the operations, chosen with equal chance among those that are ready; waits at most `timeout` ns for one.
+WEFT_API select_outcome chan_select(const select_op* ops, std::size_t count, std::int64_t timeout);
+
+// Room for a T that the core constructs.
+template <class T>
+class slot {
+ public:
+  slot() noexcept = default;
+  slot(slot&&) noexcept {}  // only empty ones move
+  slot& operator=(slot&&) = delete;
+  void* address() noexcept { return bytes_; }
+  T* get() noexcept { return std::launder(reinterpret_cast<T*>(bytes_)); }
+  // Moves the element out and ends its life here.
+  T take() noexcept {
+    T v(std::move(*get()));
+    std::destroy_at(get());
+    return v;
+  }
+
+ private:
+  alignas(T) std::byte bytes_[sizeof(T)];
+};
+
+}  // namespace weft::detail

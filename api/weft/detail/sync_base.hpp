@@ -1,0 +1,45 @@
+// What the headers in sync/ share. Not for users.
+#pragma once
+
+#include <weft/detail/config.hpp>
+#include <weft/detail/time.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace weft::detail {
+
+// Who waits lies on the stack of the waiting goroutine or thread (api/src/sync/parking.hpp).
+struct sync_waiter;
+
+// Those who wait for one object, first come first. Under the lock that belongs to the object's address.
+struct sync_queue {
+  sync_waiter* first = nullptr;
+};
+
+// Out-of-line functions take deadlines: nanoseconds of the steady clock, never_ns for none.
+template <class Rep, class Period>
+std::int64_t deadline_in(const std::chrono::duration<Rep, Period>& d) noexcept {
+  const std::int64_t ns = to_ns(d);
+  if (ns >= never_ns) return never_ns;
+  std::int64_t sum;
+  if (__builtin_add_overflow(to_ns(std::chrono::steady_clock::now()), ns, &sum)) return ns > 0 ? never_ns : 0;
+  return sum;
+}
+
+// wait(deadline) until the point has come, also for clocks that may be set meanwhile.
+template <class Clock, class Duration, class Wait>
+bool wait_until_point(const std::chrono::time_point<Clock, Duration>& tp, Wait wait) {
+  if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {
+    return wait(to_ns(tp));
+  } else {
+    do {
+      if (wait(deadline_in(tp - Clock::now()))) return true;
+    } while (Clock::now() < tp);
+    return false;
+  }
+}
+
+}  // namespace weft::detail

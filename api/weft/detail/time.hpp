@@ -1,0 +1,39 @@
+// Durations and points of any kind as nanoseconds that saturate: what is too long to fit never comes.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+namespace weft {
+
+using time_point = std::chrono::steady_clock::time_point;
+
+namespace detail {
+
+inline constexpr std::int64_t never_ns = std::numeric_limits<std::int64_t>::max();
+
+// Rounded up, so that nothing wakes early.
+template <class Rep, class Period>
+constexpr std::int64_t to_ns(const std::chrono::duration<Rep, Period>& d) noexcept {
+  using namespace std::chrono;
+  // In floating point first: the conversion of, say, hours::max() would overflow. 9.2e18 ns is 292 years.
+  const double rough = duration<double, std::nano>(d).count();
+  if (!(rough < 9.2e18)) return never_ns;  // NaN too
+  if (rough < -9.2e18) return -never_ns;
+  if constexpr (std::is_floating_point_v<Rep>) {
+    return static_cast<std::int64_t>(rough) + (rough > static_cast<double>(static_cast<std::int64_t>(rough)) ? 1 : 0);
+  } else {
+    return ceil<nanoseconds>(d).count();
+  }
+}
+
+template <class Duration>
+constexpr std::int64_t to_ns(const std::chrono::time_point<std::chrono::steady_clock, Duration>& t) noexcept {
+  return t == (std::chrono::time_point<std::chrono::steady_clock, Duration>::max)() ? never_ns
+                                                                                   : to_ns(t.time_since_epoch());
+}
+
+}  // namespace detail
+}  // namespace weft

@@ -1,0 +1,106 @@
+// go: starts a goroutine.
+#pragma once
+
+#include <weft/detail/config.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <new>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace weft {
+
+// weft::go({.name = "worker", .stack_size = 1 << 20}, f);
+struct go_options {
+  std::string_view name = {};  // shown in dumps; the first 23 bytes are kept
+  std::size_t stack_size = 0;  // bytes; 0: as options::stack_size
+};
+
+namespace detail {
+
+// A goroutine that is being made: room for its closure lies on its own stack.
+struct new_goroutine {
+  void* handle;
+  void* closure;
+};
+
+WEFT_API new_goroutine spawn_begin(const go_options& o, std::size_t size, std::size_t align, const char* what);
+WEFT_API void spawn_abort(new_goroutine g) noexcept;
+WEFT_API std::uint64_t spawn_commit(new_goroutine g, void (*entry)(void*)) noexcept;
+
+// f and its arguments, decayed as std::thread does.
+template <class F, class... Args>
+struct closure {
+  template <class G, class... As>
+  explicit closure(G&& g, As&&... as) : f(std::forward<G>(g)), args(std::forward<As>(as)...) {}
+
+  decltype(auto) operator()() {
+    return std::apply([this](Args&... a) -> decltype(auto) { return std::invoke(std::move(f), std::move(a)...); }, args);
+  }
+
+  F f;
+  std::tuple<Args...> args;
+};
+
+// Closures larger than this live on the heap, so that a small stack stays usable.
+inline constexpr std::size_t max_closure_on_stack = 2048;
+
+// Makes a goroutine that runs C(args...)() and destroys it at the end. Returns its id. Inlined, so that spawn_begin's
+// return address lies in the function that started the goroutine: dumps show it.
+template <class C, class... A>
+[[gnu::always_inline]] inline std::uint64_t start(const go_options& o, const char* what, A&&... args) {
+  if constexpr (sizeof(C) <= max_closure_on_stack && alignof(C) <= 256) {
+    new_goroutine g = spawn_begin(o, sizeof(C), alignof(C), what);
+    if constexpr (std::is_nothrow_constructible_v<C, A...>) {
+      ::new (g.closure) C(std::forward<A>(args)...);
+    } else {
+      try {
+        ::new (g.closure) C(std::forward<A>(args)...);
+      } catch (...) {
+        spawn_abort(g);
+        throw;
+      }
+    }
+    return spawn_commit(g, [](void* at) {
+      struct ender {
+        C* c;
+        ~ender() { c->~C(); }
+      } e{static_cast<C*>(at)};
+      (*e.c)();
+    });
+  } else {
+    auto c = std::make_unique<C>(std::forward<A>(args)...);
+    new_goroutine g = spawn_begin(o, sizeof(C*), alignof(C*), what);
+    ::new (g.closure) C*(c.release());
+    return spawn_commit(g, [](void* at) { (*std::unique_ptr<C>(*static_cast<C**>(at)))(); });
+  }
+}
+
+template <class F, class... A>
+concept startable = std::is_invocable_v<std::decay_t<F>, std::decay_t<A>...>;
+
+}  // namespace detail
+
+// Runs f(args...) in a new goroutine; arguments are decay-copied, as std::thread does. Anywhere while a runtime is running
+// (std::logic_error else). No memory for it: std::bad_alloc, and nothing was started. An exception that leaves f ends
+// the process with a report. The closure is destroyed when f has returned.
+template <class F, class... Args>
+  requires detail::startable<F, Args...>
+[[gnu::always_inline]] inline void go(F&& f, Args&&... args) {
+  using C = detail::closure<std::decay_t<F>, std::decay_t<Args>...>;
+  detail::start<C>({}, "go", std::forward<F>(f), std::forward<Args>(args)...);
+}
+
+template <class F, class... Args>
+  requires detail::startable<F, Args...>
+[[gnu::always_inline]] inline void go(const go_options& o, F&& f, Args&&... args) {
+  using C = detail::closure<std::decay_t<F>, std::decay_t<Args>...>;
+  detail::start<C>(o, "go", std::forward<F>(f), std::forward<Args>(args)...);
+}
+
+}  // namespace weft

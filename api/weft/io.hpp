@@ -1,0 +1,123 @@
+// Input and output in general: buffers, waiting for descriptors, signals.
+//
+// In these headers *anywhere* means: from a goroutine, or from any other thread of the process (which then blocks as a
+// thread). What has to wait needs a running runtime: without one it throws std::logic_error.
+#pragma once
+
+#include <weft/chan.hpp>
+#include <weft/detail/config.hpp>
+#include <weft/detail/time.hpp>
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <initializer_list>
+#include <ranges>
+#include <span>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+
+namespace weft::io {
+
+namespace detail {
+template <class T>
+concept byte_like = std::same_as<T, std::byte> || std::same_as<T, char> || std::same_as<T, unsigned char> ||
+                    std::same_as<T, signed char> || std::same_as<T, char8_t>;
+
+template <class R>
+concept byte_range =
+    std::ranges::contiguous_range<R> && std::ranges::sized_range<R> && byte_like<std::ranges::range_value_t<R>>;
+
+template <class R>
+concept writable_byte_range = byte_range<R> && !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
+
+// An array of char is text up to its end: it converts through `const char*`.
+template <class R>
+concept char_array = std::is_array_v<std::remove_reference_t<R>> &&
+                     std::same_as<std::remove_cv_t<std::remove_extent_t<std::remove_reference_t<R>>>, char>;
+}  // namespace detail
+
+// Memory to read into: std::span<std::byte>, std::span<char>, or any contiguous range of bytes that can be written to
+// (an array, a std::vector<char>, a std::string with its present size). It refers, it does not own.
+class mutable_buffer {
+ public:
+  constexpr mutable_buffer() noexcept = default;
+  constexpr mutable_buffer(void* data, std::size_t size) noexcept : data_(data), size_(size) {}
+  template <detail::writable_byte_range R>
+    requires(!std::same_as<std::remove_cvref_t<R>, mutable_buffer>)
+  constexpr mutable_buffer(R&& r) noexcept : data_(std::ranges::data(r)), size_(std::ranges::size(r)) {}
+
+  constexpr void* data() const noexcept { return data_; }
+  constexpr std::size_t size() const noexcept { return size_; }
+  constexpr bool empty() const noexcept { return size_ == 0; }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+// Memory to write from: std::span of bytes, std::string_view, or any contiguous range of bytes. A `const char*`, and so
+// a string literal or an array of char, is text up to its terminating zero; for a whole array say std::span(array).
+class const_buffer {
+ public:
+  constexpr const_buffer() noexcept = default;
+  constexpr const_buffer(const void* data, std::size_t size) noexcept : data_(data), size_(size) {}
+  constexpr const_buffer(const char* text) noexcept : const_buffer(std::string_view(text)) {}
+  constexpr const_buffer(std::string_view text) noexcept : data_(text.data()), size_(text.size()) {}
+  constexpr const_buffer(mutable_buffer b) noexcept : data_(b.data()), size_(b.size()) {}
+  template <detail::byte_range R>
+    requires(!std::same_as<std::remove_cvref_t<R>, const_buffer> &&
+             !std::same_as<std::remove_cvref_t<R>, std::string_view> && !detail::char_array<R>)
+  constexpr const_buffer(R&& r) noexcept : data_(std::ranges::data(r)), size_(std::ranges::size(r)) {}
+
+  constexpr const void* data() const noexcept { return data_; }
+  constexpr std::size_t size() const noexcept { return size_; }
+  constexpr bool empty() const noexcept { return size_ == 0; }
+
+ private:
+  const void* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+namespace detail {
+WEFT_API std::error_code wait_fd(int fd, bool writable, std::int64_t deadline_ns);
+}
+
+// --- any descriptor that polls: a pipe, a terminal, a timerfd, a socket of another library
+
+// Waits until fd can be read from (also: end of file, an error) without blocking, or `deadline`. The descriptor is
+// registered for this call and forgotten afterwards, so it may be used and closed in any way later; closing it during
+// the call does no harm, and the call goes on waiting for what was open. Several may wait for one descriptor.
+// Regular files are always ready. fd may be blocking or not; it stays as it is.
+// Returns: none; std::errc::timed_out when the deadline passed (also if fd is ready by now);
+// std::errc::bad_file_descriptor; what the system said. Anywhere.
+inline std::error_code wait_readable(int fd) { return detail::wait_fd(fd, false, weft::detail::never_ns); }
+inline std::error_code wait_readable(int fd, time_point deadline) {
+  return detail::wait_fd(fd, false, weft::detail::to_ns(deadline));
+}
+
+// The same until fd can be written to.
+inline std::error_code wait_writable(int fd) { return detail::wait_fd(fd, true, weft::detail::never_ns); }
+inline std::error_code wait_writable(int fd, time_point deadline) {
+  return detail::wait_fd(fd, true, weft::detail::to_ns(deadline));
+}
+
+// --- signals
+
+// A channel that receives the number of each of these signals as it arrives, instead of what the signal would do:
+//
+//     weft::chan<int> stop = weft::io::signal_channel({SIGINT, SIGTERM});
+//     weft::select(weft::on_recv(stop, [](std::optional<int> s) { ... }), ...);
+//
+// The channel buffers 16; what arrives while it is full is dropped. Several channels may ask for the same signal: each
+// receives it. It lasts until stop_signals(c), whoever drops handles, and beyond run(); while it does, the deadlock
+// check is silent. Anywhere, also with no runtime running. Nonsense or a signal that cannot be caught (SIGKILL):
+// std::system_error with std::errc::invalid_argument; no descriptors or threads: std::system_error.
+[[nodiscard]] WEFT_API chan<int> signal_channel(std::initializer_list<int> signals);
+
+// Ends that: closes the channel; a signal that nobody asks for any more does again what it did before. A channel
+// that did not come from signal_channel, or was stopped before: nothing happens. Anywhere.
+WEFT_API void stop_signals(const chan<int>& c);
+
+}  // namespace weft::io

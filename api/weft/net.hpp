@@ -1,0 +1,345 @@
+// Networking: TCP, unix and UDP sockets that look blocking and park only the goroutine.
+//
+// What holds for all of them:
+//
+//   who may call          anywhere: from a goroutine, or from another thread while a runtime is running, which then
+//                         blocks as a thread. Without a running runtime, std::logic_error.
+//   errors                every call that can fail throws std::system_error, or, in the form with a trailing
+//                         std::error_code&, sets that and does not throw (but std::bad_alloc and std::logic_error).
+//       timed_out               the deadline has passed, also if data is ready
+//       operation_canceled      closed by another goroutine while this call was waiting
+//       bad_file_descriptor     closed before the call
+//       invalid_argument        malformed address
+//       connection_reset, broken_pipe   the peer is gone; there is never a SIGPIPE
+//   sharing               one goroutine may read while another writes. Several readers take turns, so do several
+//                         writers: whole write()s do not mix. Moving, assigning and destroying an object needs the
+//                         usual care; calls that already wait in it are safe from all of these.
+//   close, destruction    wake every waiting call with operation_canceled. The descriptor is closed when the last
+//                         call has left it, so none ever touches a number that was given out again; close() and the
+//                         destructor wait for that.
+//   deadlines             a point in time, for all calls that follow and for one that waits now; a past one wakes it at
+//                         once, time_point::max() means none. Calls before it are never late: a deadline passes
+//                         within microseconds.
+//   addresses             "host:port", "1.2.3.4:80", "[::1]:80", ":80" (every interface to bind to, this machine to
+//                         connect to). The port may be a service's name, the host a name to be resolved.
+#pragma once
+
+#include <weft/detail/config.hpp>
+#include <weft/detail/time.hpp>
+#include <weft/io.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace weft {
+class context;
+}
+
+namespace weft::net {
+
+using io::const_buffer;
+using io::mutable_buffer;
+
+// What std::errc has no name for.
+enum class error {
+  eof = 1,         // the stream ended where more was needed
+  host_not_found,  // the name has no address
+  try_again,       // the name server did not answer
+  no_recovery,     // name resolution failed for good
+};
+WEFT_API const std::error_category& error_category() noexcept;
+inline std::error_code make_error_code(error e) noexcept { return {static_cast<int>(e), error_category()}; }
+
+// An address: IP and port, or the path of a unix socket.
+class WEFT_API endpoint {
+ public:
+  endpoint() noexcept;  // 0.0.0.0:0
+
+  // From text with a numeric address: "127.0.0.1:80", "[::1%lo]:80". Else invalid_argument. No name is resolved.
+  static endpoint parse(std::string_view text);
+  static endpoint parse(std::string_view text, std::error_code& ec);
+
+  // From the system's form (a sockaddr of any of these families).
+  static endpoint from_native(const void* sockaddr, std::size_t size) noexcept;
+
+  std::uint16_t port() const noexcept;  // 0 for a unix socket
+  void set_port(std::uint16_t port) noexcept;
+  std::string address() const;    // "127.0.0.1", "::1"; the path of a unix socket
+  std::string to_string() const;  // "127.0.0.1:80", "[::1]:80"; the path of a unix socket
+  bool is_v4() const noexcept;
+  bool is_v6() const noexcept;
+  bool is_unix() const noexcept;
+
+  // The system's form: a sockaddr and its size.
+  const void* data() const noexcept { return bytes_.data(); }
+  std::size_t size() const noexcept { return size_; }
+
+  friend WEFT_API bool operator==(const endpoint& a, const endpoint& b) noexcept;
+
+ private:
+  alignas(8) std::array<std::byte, 112> bytes_{};
+  std::uint32_t size_ = 0;
+};
+
+inline std::string to_string(const endpoint& e) { return e.to_string(); }
+
+// The addresses of host and service (a name or a number; "" for none), in the order in which they should be tried. What
+// is not numeric is looked up with the system's resolver, on a thread of its own: other goroutines run meanwhile.
+// Anywhere.
+WEFT_API std::vector<endpoint> resolve(const std::string& host, const std::string& service);
+WEFT_API std::vector<endpoint> resolve(const std::string& host, const std::string& service, std::error_code& ec);
+
+namespace detail {
+struct descriptor;
+struct adopt_t;
+
+// What all sockets have.
+class WEFT_API socket {
+ public:
+  // False: default-constructed, moved from, closed, or failed to open.
+  bool is_open() const noexcept;
+
+  // The descriptor, non-blocking and registered with weft's poller; -1 if closed. It stays this object's.
+  int native_handle() const noexcept;
+
+  // Wakes every waiting call; the descriptor is closed when close() returns. (The exception: calls that a run() which
+  // is over left behind in it keep it open.) A second close() does nothing; with ec it says bad_file_descriptor.
+  void close() noexcept;
+  void close(std::error_code& ec) noexcept;
+
+  // As close(), but the descriptor is not closed: it is the caller's now, and still non-blocking.
+  int release();
+  int release(std::error_code& ec);
+
+  // For the calls that wait now and those that follow.
+  void set_deadline(time_point t);
+  void set_deadline(time_point t, std::error_code& ec);
+  void set_read_deadline(time_point t);
+  void set_read_deadline(time_point t, std::error_code& ec);
+  void set_write_deadline(time_point t);
+  void set_write_deadline(time_point t, std::error_code& ec);
+
+  endpoint local_endpoint() const;
+  endpoint local_endpoint(std::error_code& ec) const;
+
+  socket(const socket&) = delete;
+  socket& operator=(const socket&) = delete;
+
+ protected:
+  socket() noexcept = default;
+  explicit socket(descriptor* d) noexcept : d_(d) {}
+  socket(socket&& o) noexcept : d_(std::exchange(o.d_, nullptr)) {}
+  socket& operator=(socket&& o) noexcept {
+    socket old(std::move(o));
+    std::swap(d_, old.d_);
+    return *this;
+  }
+  ~socket();  // closes
+
+  descriptor* d_ = nullptr;
+};
+
+// A connection: bytes in both directions.
+class WEFT_API stream : public socket {
+ public:
+  // Reads what is there, at least one byte, waiting for it. 0: the peer has sent everything (or b is empty).
+  std::size_t read(mutable_buffer b);
+  std::size_t read(mutable_buffer b, std::error_code& ec);
+
+  // Fills b. Less than that before the end of the stream: error::eof, and with ec the count.
+  std::size_t read_exactly(mutable_buffer b);
+  std::size_t read_exactly(mutable_buffer b, std::error_code& ec);
+
+  // Writes all of b. Returns its size; with ec, the count done so far.
+  std::size_t write(const_buffer b);
+  std::size_t write(const_buffer b, std::error_code& ec);
+
+  // One attempt: at least one byte, as much as goes at once. As Asio's: the end of the stream is error::eof.
+  std::size_t read_some(mutable_buffer b);
+  std::size_t read_some(mutable_buffer b, std::error_code& ec);
+  std::size_t write_some(const_buffer b);
+  std::size_t write_some(const_buffer b, std::error_code& ec);
+
+  // As read, into several buffers in turn; as write, from several.
+  std::size_t readv(std::span<const std::span<std::byte>> buffers);
+  std::size_t readv(std::span<const std::span<std::byte>> buffers, std::error_code& ec);
+  std::size_t writev(std::span<const std::span<const std::byte>> buffers);
+  std::size_t writev(std::span<const std::span<const std::byte>> buffers, std::error_code& ec);
+
+  // No more is written: the peer reads the end of the stream after what was written before.
+  void shutdown_write();
+  void shutdown_write(std::error_code& ec);
+
+  endpoint remote_endpoint() const;
+  endpoint remote_endpoint(std::error_code& ec) const;
+
+ protected:
+  stream() noexcept = default;
+  explicit stream(descriptor* d) noexcept : socket(d) {}
+  stream(stream&&) noexcept = default;
+  stream& operator=(stream&&) noexcept = default;
+  ~stream() = default;
+};
+
+}  // namespace detail
+
+class WEFT_API tcp_stream : public detail::stream {
+ public:
+  tcp_stream() noexcept = default;
+
+  // Resolves the address and tries what it gets in turn; the error is the last one's. With a limit: at most that long
+  // altogether (std::errc::timed_out), or until ctx is cancelled (ctx.err()). Small writes are sent at once
+  // (set_nodelay).
+  static tcp_stream connect(std::string_view address) { return connect_by(address, weft::detail::never_ns); }
+  static tcp_stream connect(std::string_view address, std::error_code& ec) {
+    return connect_by(address, weft::detail::never_ns, ec);
+  }
+  static tcp_stream connect(std::string_view address, time_point deadline) {
+    return connect_by(address, weft::detail::to_ns(deadline));
+  }
+  static tcp_stream connect(std::string_view address, time_point deadline, std::error_code& ec) {
+    return connect_by(address, weft::detail::to_ns(deadline), ec);
+  }
+  template <class Rep, class Period>
+  static tcp_stream connect(std::string_view address, const std::chrono::duration<Rep, Period>& limit) {
+    return connect_by(address, from_now(weft::detail::to_ns(limit)));
+  }
+  template <class Rep, class Period>
+  static tcp_stream connect(std::string_view address, const std::chrono::duration<Rep, Period>& limit,
+                            std::error_code& ec) {
+    return connect_by(address, from_now(weft::detail::to_ns(limit)), ec);
+  }
+  static tcp_stream connect(std::string_view address, const context& ctx);
+  static tcp_stream connect(std::string_view address, const context& ctx, std::error_code& ec);
+  static tcp_stream connect(const endpoint& to, time_point deadline = (time_point::max)());
+  static tcp_stream connect(const endpoint& to, time_point deadline, std::error_code& ec);
+  static tcp_stream connect(const endpoint& to, std::error_code& ec) { return connect(to, (time_point::max)(), ec); }
+
+  // A connected TCP socket of elsewhere: it becomes this object's, and non-blocking.
+  static tcp_stream adopt(int fd);
+  static tcp_stream adopt(int fd, std::error_code& ec);
+
+  // True (the default): small writes are sent at once. False: they wait for the acknowledgement of earlier ones.
+  void set_nodelay(bool on);
+  void set_nodelay(bool on, std::error_code& ec);
+
+ private:
+  friend class tcp_listener;
+  using stream::stream;
+  static std::int64_t from_now(std::int64_t ns) noexcept;
+  static tcp_stream connect_by(std::string_view address, std::int64_t deadline_ns);
+  static tcp_stream connect_by(std::string_view address, std::int64_t deadline_ns, std::error_code& ec);
+};
+
+struct listen_options {
+  int backlog = 0;             // connections that wait for accept(); 0: as many as the system allows
+  bool reuse_address = true;   // bind even if old connections of this port are still dying
+  bool reuse_port = false;     // several listeners share the port, and the system spreads connections over them
+  bool v6_only = false;        // "[::]:80" does not also take IPv4
+};
+
+class WEFT_API tcp_listener : public detail::socket {
+ public:
+  tcp_listener() noexcept = default;
+
+  // Binds and listens. Port 0 picks a free one (local_endpoint().port()).
+  static tcp_listener bind(std::string_view address, const listen_options& o = {});
+  static tcp_listener bind(std::string_view address, std::error_code& ec) { return bind(address, {}, ec); }
+  static tcp_listener bind(std::string_view address, const listen_options& o, std::error_code& ec);
+  static tcp_listener bind(const endpoint& at, const listen_options& o = {});
+  static tcp_listener bind(const endpoint& at, std::error_code& ec) { return bind(at, {}, ec); }
+  static tcp_listener bind(const endpoint& at, const listen_options& o, std::error_code& ec);
+
+  // Waits for the next connection. When the process has no descriptor left it waits until there is one; a connection
+  // that was given up before it was accepted is passed over. The read deadline limits it.
+  tcp_stream accept();
+  tcp_stream accept(std::error_code& ec);
+
+ private:
+  using socket::socket;
+};
+
+class WEFT_API unix_stream : public detail::stream {
+ public:
+  unix_stream() noexcept = default;
+
+  // A path of the file system, or "@name" in Linux's abstract namespace. Too long: invalid_argument.
+  static unix_stream connect(std::string_view path, time_point deadline = (time_point::max)());
+  static unix_stream connect(std::string_view path, time_point deadline, std::error_code& ec);
+  static unix_stream connect(std::string_view path, std::error_code& ec) {
+    return connect(path, (time_point::max)(), ec);
+  }
+
+  // Two ends of one connection.
+  static std::pair<unix_stream, unix_stream> pair();
+
+  static unix_stream adopt(int fd);
+  static unix_stream adopt(int fd, std::error_code& ec);
+
+ private:
+  friend class unix_listener;
+  using stream::stream;
+};
+
+// Closing it removes its path.
+class WEFT_API unix_listener : public detail::socket {
+ public:
+  unix_listener() noexcept = default;
+  static unix_listener bind(std::string_view path, const listen_options& o = {});
+  static unix_listener bind(std::string_view path, std::error_code& ec) { return bind(path, {}, ec); }
+  static unix_listener bind(std::string_view path, const listen_options& o, std::error_code& ec);
+  unix_stream accept();
+  unix_stream accept(std::error_code& ec);
+
+ private:
+  using socket::socket;
+};
+
+// Datagrams. A datagram that does not fit into the buffer is cut.
+class WEFT_API udp_socket : public detail::socket {
+ public:
+  udp_socket() noexcept = default;
+
+  struct received {
+    std::size_t size = 0;
+    endpoint from;
+  };
+
+  static udp_socket bind(std::string_view address, const listen_options& o = {});
+  static udp_socket bind(std::string_view address, const listen_options& o, std::error_code& ec);
+  static udp_socket bind(std::string_view address, std::error_code& ec) { return bind(address, {}, ec); }
+
+  // A socket with a fixed peer: send and receive. receive fails with connection_refused when the peer's machine says
+  // that nobody is there.
+  static udp_socket connect(std::string_view address);
+  static udp_socket connect(std::string_view address, std::error_code& ec);
+
+  received receive_from(mutable_buffer b);
+  received receive_from(mutable_buffer b, std::error_code& ec);
+  std::size_t send_to(const_buffer b, const endpoint& to);
+  std::size_t send_to(const_buffer b, const endpoint& to, std::error_code& ec);
+
+  std::size_t receive(mutable_buffer b);
+  std::size_t receive(mutable_buffer b, std::error_code& ec);
+  std::size_t send(const_buffer b);
+  std::size_t send(const_buffer b, std::error_code& ec);
+
+  endpoint remote_endpoint() const;
+  endpoint remote_endpoint(std::error_code& ec) const;
+
+ private:
+  using socket::socket;
+};
+
+}  // namespace weft::net
+
+template <>
+struct std::is_error_code_enum<weft::net::error> : std::true_type {};

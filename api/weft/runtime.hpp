@@ -1,0 +1,142 @@
+// Running: the runtime's start and end, and what concerns it as a whole.
+//
+// In these headers *anywhere* means: from a goroutine, or from any other thread of the process (which then blocks as a
+// thread); *goroutine only*: elsewhere it throws std::logic_error; *before run*: only while no runtime is running.
+#pragma once
+
+#include <weft/detail/config.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace weft {
+
+struct options {
+  // How many goroutines execute at once. 0: the environment's WEFT_PROCS, else the processors this process may use
+  // (affinity and the cgroup's CPU quota).
+  unsigned procs = 0;
+  // Bytes of address space for each goroutine's stack, rounded up to pages. Memory is used only as it is touched.
+  std::size_t stack_size = 256 * 1024;
+  // Threads the runtime starts at most.
+  unsigned max_threads = 10000;
+  // How often the runtime does its housekeeping: gives the memory of free stacks back, for example.
+  std::chrono::nanoseconds force_tick_period = std::chrono::minutes(2);
+  // When main has returned: how long run() waits for goroutines that compute or block.
+  std::chrono::nanoseconds shutdown_grace = std::chrono::seconds(1);
+  // Report "all goroutines are asleep" and exit with code 2.
+  bool deadlock_check = true;
+  // SIGQUIT prints every goroutine and exits with code 2. False: its disposition is untouched.
+  bool sigquit_dump = true;
+};
+
+namespace detail {
+WEFT_API void run_main(const options& o, void (*main)(void*), void* arg);
+WEFT_API void enter_blocking() noexcept;
+WEFT_API void leave_blocking() noexcept;
+
+struct blocking_scope {
+  blocking_scope() noexcept { enter_blocking(); }
+  ~blocking_scope() { leave_blocking(); }
+  blocking_scope(const blocking_scope&) = delete;
+  blocking_scope& operator=(const blocking_scope&) = delete;
+};
+}  // namespace detail
+
+// Starts the runtime, runs main as a goroutine and returns when it returns, with its int (void: 0). An exception that
+// leaves main comes out here. The remaining goroutines never run again: nobody waits for them, and what their stacks
+// own is leaked. May be called again afterwards, and starts afresh.
+// Not from a goroutine, and one at a time: std::logic_error. Errors of the system: std::system_error.
+template <class F>
+int run(F main, const options& o = {}) {
+  static_assert(std::is_invocable_v<F&>, "weft::run(main): main takes no arguments");
+  using R = std::invoke_result_t<F&>;
+  static_assert(std::is_void_v<R> || std::is_convertible_v<R, int>, "weft::run(main): main returns int or void");
+  struct state {
+    F& main;
+    int code = 0;
+  } s{main};
+  detail::run_main(
+      o,
+      [](void* arg) {
+        auto& st = *static_cast<state*>(arg);
+        if constexpr (std::is_void_v<R>) {
+          std::invoke(st.main);
+        } else {
+          st.code = std::invoke(st.main);
+        }
+      },
+      &s);
+  return s.code;
+}
+
+// How many goroutines execute at once. Anywhere; 0 while no runtime is running.
+WEFT_API unsigned procs() noexcept;
+
+// Changes it and returns the old value. Run queues and timers move along. Anywhere while a runtime is running
+// (std::logic_error else); 0 or more than 1024: std::invalid_argument.
+WEFT_API unsigned set_procs(unsigned n);
+
+// Goroutines alive now, main included; 0 while no runtime is running. Anywhere.
+WEFT_API std::size_t num_goroutines() noexcept;
+
+// Everything runnable now gets its turn before this goroutine goes on. Anywhere: another thread yields as a thread.
+WEFT_API void yield() noexcept;
+
+// Runs f, which may block its thread (a system call, a library); other goroutines run meanwhile on another thread.
+// Returns what f returns. Anywhere.
+template <class F>
+std::invoke_result_t<F> blocking(F&& f) {
+  detail::blocking_scope scope;
+  return std::invoke(std::forward<F>(f));
+}
+
+// Ties the calling goroutine to the thread it runs on: no other goroutine runs there, and it runs nowhere else. They
+// nest. Goroutine only. Unlocking what is not locked is fatal.
+WEFT_API void lock_os_thread();
+WEFT_API void unlock_os_thread();
+
+// Ends the calling goroutine, running the destructors of its frames (by an exception that only `catch (...)` sees,
+// which must rethrow it). In main, the others go on. Goroutine only.
+[[noreturn]] WEFT_API void exit_goroutine();
+
+// Counters since the process started, and gauges of this moment. Reading takes no lock, so the numbers are each
+// right but not of one instant.
+struct stats {
+  // goroutines, by state
+  std::uint64_t goroutines = 0;  // alive
+  std::uint64_t runnable = 0;    // in run queues
+  std::uint64_t running = 0;     // executing, or in a system call
+  std::uint64_t waiting = 0;     // parked
+  // threads
+  std::uint64_t threads = 0;       // the runtime's, without sysmon
+  std::uint64_t idle_threads = 0;  // asleep without work
+  std::uint64_t spinning_threads = 0;
+  std::uint64_t procs = 0;
+  std::uint64_t idle_procs = 0;
+  std::uint64_t global_queue = 0;  // runnable goroutines in the global queue
+  // since the start of the process
+  std::uint64_t spawned = 0;      // goroutines started
+  std::uint64_t dispatches = 0;   // goroutines given a P
+  std::uint64_t yields = 0;       // calls of yield()
+  std::uint64_t parks = 0;        // times a goroutine parked
+  std::uint64_t steals = 0;       // times a P took goroutines from another P
+  std::uint64_t polls = 0;        // looks at the poller, blocking or not
+  std::uint64_t preemptions = 0;  // goroutines asked to yield because they ran for long
+  std::uint64_t retakes = 0;      // Ps taken from threads in system calls or long computations
+  std::uint64_t timers = 0;       // gauge: timers in the heaps, stopped ones that are not cleaned out yet included
+  std::uint64_t stacks = 0;       // gauge: stacks ever made; they are reused
+};
+
+// Anywhere.
+WEFT_API stats runtime_stats() noexcept;
+
+// Every goroutine: id, name, state, what it waits for and how long, stack trace. Anywhere.
+WEFT_API void dump_goroutines(std::FILE* out);
+
+}  // namespace weft

@@ -1,0 +1,415 @@
+// select: waits for one of several channel operations, after Go's statement.
+//
+//   std::size_t i = weft::select(
+//       weft::on_recv(c, [&](std::optional<int> v) { ... }),   // nullopt: closed
+//       weft::on_send(d, 42, [&] { ... }),
+//       weft::on_timeout(100ms, [&] { ... }),
+//       weft::on_default([&] { ... }));
+//
+// Exactly one case runs; its index, as written, is returned. Several ready: chosen with equal chance. With a default
+// it never waits; without any case it waits for ever. Anywhere. An exception that leaves a handler leaves select.
+// Sending on a closed channel throws channel_closed if that case is chosen.
+#pragma once
+
+#include <weft/chan.hpp>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+namespace detail {
+
+struct no_handler {
+  void operator()() const noexcept {}
+};
+
+// What happens when no channel is ready: the case that then counts, and how long to wait for it. A timeout of zero
+// or less is ready at once, so it comes before a default; of several timeouts the earliest counts.
+struct select_limit {
+  static constexpr std::int64_t at_once = -2, otherwise = -1;
+  std::int64_t rank = wait_forever;
+  std::size_t index = select_outcome::none;
+
+  void consider(std::int64_t r, std::size_t i) noexcept {
+    if (index != select_outcome::none && r >= rank) return;
+    rank = r;
+    index = i;
+  }
+  std::int64_t wait() const noexcept { return rank < 0 ? dont_wait : rank; }
+};
+
+// What select asks of a case: its operation, and what to do when it was chosen.
+//   op()       the operation, for channel cases
+//   run(s)     after it was done with status s
+
+template <class T, class F>
+class recv_case {
+ public:
+  static constexpr bool is_channel = true;
+  recv_case(chan_handle c, F f) : chan_(std::move(c)), handler_(std::move(f)) {}
+
+  select_op op() noexcept { return {chan_.core(), value_.address(), false}; }
+
+  void run(chan_status s) {
+    std::optional<T> v;
+    if (s == chan_status::done) v.emplace(value_.take());
+    if constexpr (std::is_invocable_v<F&, std::optional<T>>) {
+      handler_(std::move(v));
+    } else if constexpr (std::is_invocable_v<F&, T>) {
+      if (!v) throw_channel_closed("receive, by a handler that takes only values,");
+      handler_(std::move(*v));
+    } else {
+      static_assert(std::is_invocable_v<F&>, "a receive handler takes std::optional<T>, T or nothing");
+      handler_();
+    }
+  }
+
+ private:
+  chan_handle chan_;
+  slot<T> value_;
+  F handler_;
+};
+
+template <class F>
+class recv_case<void, F> {
+ public:
+  static constexpr bool is_channel = true;
+  recv_case(chan_handle c, F f) : chan_(std::move(c)), handler_(std::move(f)) {}
+  select_op op() noexcept { return {chan_.core(), nullptr, false}; }
+  void run(chan_status s) {
+    if constexpr (std::is_invocable_v<F&, bool>) {
+      handler_(s == chan_status::done);
+    } else {
+      static_assert(std::is_invocable_v<F&>, "a receive handler of chan<void> takes bool or nothing");
+      handler_();
+    }
+  }
+
+ private:
+  chan_handle chan_;
+  F handler_;
+};
+
+// V: T (owned: a value that had to be converted, or a case kept in a select_case), or T& (refers to the caller's).
+// `Keep`: an lvalue was given, which is copied and not moved from.
+template <class T, class V, bool Keep, class F>
+class send_case {
+ public:
+  static constexpr bool is_channel = true;
+  template <class U>
+  send_case(chan_handle c, U&& v, F f)
+      : chan_(std::move(c)), value_(std::forward<U>(v)), handler_(std::move(f)) {}
+
+  select_op op() {
+    if constexpr (Keep) {
+      copy_.emplace(value_);
+      return {chan_.core(), &*copy_, true};
+    } else {
+      return {chan_.core(), &value_, true};
+    }
+  }
+
+  void run(chan_status s) {
+    if (s == chan_status::closed) throw_channel_closed("send");
+    handler_();
+  }
+
+  // The same case with a value of its own.
+  auto owned() && { return send_case<T, T, Keep, F>(std::move(chan_), take_value(), std::move(handler_)); }
+
+ private:
+  T take_value() {
+    if constexpr (Keep) {
+      return T(std::as_const(value_));
+    } else {
+      return T(std::move(value_));
+    }
+  }
+  struct nothing {};
+  chan_handle chan_;
+  V value_;
+  [[no_unique_address]] std::conditional_t<Keep, std::optional<T>, nothing> copy_;
+  F handler_;
+};
+
+template <class F>
+class send_signal_case {
+ public:
+  static constexpr bool is_channel = true;
+  send_signal_case(chan_handle c, F f) : chan_(std::move(c)), handler_(std::move(f)) {}
+  select_op op() noexcept { return {chan_.core(), nullptr, true}; }
+  void run(chan_status s) {
+    if (s == chan_status::closed) throw_channel_closed("send");
+    handler_();
+  }
+
+ private:
+  chan_handle chan_;
+  F handler_;
+};
+
+template <class F>
+class timeout_case {
+ public:
+  static constexpr bool is_channel = false;
+  timeout_case(std::int64_t ns, F f) : ns_(ns), handler_(std::move(f)) {}
+  std::int64_t rank() const noexcept { return ns_ <= 0 ? select_limit::at_once : ns_; }
+  void run() { handler_(); }
+
+ private:
+  std::int64_t ns_;
+  F handler_;
+};
+
+template <class F>
+class default_case {
+ public:
+  static constexpr bool is_channel = false;
+  explicit default_case(F f) : handler_(std::move(f)) {}
+  static constexpr std::int64_t rank() noexcept { return select_limit::otherwise; }
+  void run() { handler_(); }
+
+ private:
+  F handler_;
+};
+
+}  // namespace detail
+
+// Receive from c; f takes std::optional<T> (nullopt: closed), T (closed: throws channel_closed), or nothing; for
+// chan<void> bool or nothing.
+template <class T, class F = detail::no_handler>
+auto on_recv(const recv_chan<T>& c, F f = {}) {
+  return detail::recv_case<T, F>(c, std::move(f));
+}
+template <class T, class F = detail::no_handler>
+auto on_recv(const chan<T>& c, F f = {}) {
+  return detail::recv_case<T, F>(c, std::move(f));
+}
+
+// Receive from c into out, which must outlive the select.
+template <class T>
+auto on_recv(const recv_chan<T>& c, std::optional<T>& out) {
+  return on_recv(c, [&out](std::optional<T> v) { out = std::move(v); });
+}
+template <class T>
+auto on_recv(const chan<T>& c, std::optional<T>& out) {
+  return on_recv(recv_chan<T>(c), out);
+}
+
+namespace detail {
+template <class T, class V, class F>
+auto make_send_case(chan_handle c, V&& v, F f) {
+  constexpr bool is_t = std::is_same_v<std::remove_cvref_t<V>, T>;
+  if constexpr (is_t && std::is_lvalue_reference_v<V>) {
+    return send_case<T, const T&, true, F>(std::move(c), v, std::move(f));
+  } else if constexpr (is_t && !std::is_const_v<std::remove_reference_t<V>>) {
+    return send_case<T, T&, false, F>(std::move(c), static_cast<T&>(v), std::move(f));
+  } else {
+    return send_case<T, T, false, F>(std::move(c), T(std::forward<V>(v)), std::move(f));
+  }
+}
+}  // namespace detail
+
+// Send v to c. Used directly in select(...), it refers to v, which is moved from (an rvalue) or copied (an lvalue) only if
+// this case is chosen. Turned into a select_case, it owns its value.
+template <class T, class V, class F = detail::no_handler>
+  requires(!std::is_void_v<T> && std::is_constructible_v<T, V>)
+auto on_send(const send_chan<T>& c, V&& v, F f = {}) {
+  return detail::make_send_case<T>(c, std::forward<V>(v), std::move(f));
+}
+template <class T, class V, class F = detail::no_handler>
+  requires(!std::is_void_v<T> && std::is_constructible_v<T, V>)
+auto on_send(const chan<T>& c, V&& v, F f = {}) {
+  return detail::make_send_case<T>(c, std::forward<V>(v), std::move(f));
+}
+template <class F = detail::no_handler>
+auto on_send(const send_chan<void>& c, F f = {}) {
+  return detail::send_signal_case<F>(c, std::move(f));
+}
+template <class F = detail::no_handler>
+auto on_send(const chan<void>& c, F f = {}) {
+  return detail::send_signal_case<F>(c, std::move(f));
+}
+
+// Chosen if no other case was ready within d; zero or less: at once. Of several the earliest counts.
+template <class Rep, class Period, class F = detail::no_handler>
+auto on_timeout(const std::chrono::duration<Rep, Period>& d, F f = {}) {
+  return detail::timeout_case<F>(detail::to_ns(d), std::move(f));
+}
+
+// Chosen if no other case is ready.
+template <class F = detail::no_handler>
+auto on_default(F f = {}) {
+  return detail::default_case<F>(std::move(f));
+}
+
+// A case of any kind, for a number of cases known only at run time. Movable.
+class select_case {
+ public:
+  template <class Case>
+    requires(!std::is_same_v<std::remove_cvref_t<Case>, select_case>)
+  select_case(Case&& c) : case_(make(std::move(c))) {}  // NOLINT: implicit, so that push_back(on_recv(...)) works
+
+ private:
+  friend std::size_t select(std::vector<select_case>& cases);
+
+  struct base {
+    virtual ~base() = default;
+    virtual bool is_channel() const noexcept = 0;
+    virtual detail::select_op op() = 0;
+    virtual std::int64_t rank() const noexcept = 0;
+    virtual void run(detail::chan_status s) = 0;
+  };
+
+  template <class Case>
+  struct holder final : base {
+    explicit holder(Case&& c) : held(std::move(c)) {}
+    bool is_channel() const noexcept override { return Case::is_channel; }
+    detail::select_op op() override {
+      if constexpr (Case::is_channel) {
+        return held.op();
+      } else {
+        return {};
+      }
+    }
+    std::int64_t rank() const noexcept override {
+      if constexpr (Case::is_channel) {
+        return detail::wait_forever;
+      } else {
+        return held.rank();
+      }
+    }
+    void run([[maybe_unused]] detail::chan_status s) override {
+      if constexpr (Case::is_channel) {
+        held.run(s);
+      } else {
+        held.run();
+      }
+    }
+    Case held;
+  };
+
+  template <class Case>
+  static std::unique_ptr<base> make(Case&& c) {
+    if constexpr (requires { std::move(c).owned(); }) {
+      using owned_case = decltype(std::move(c).owned());
+      return std::make_unique<holder<owned_case>>(std::move(c).owned());
+    } else {
+      return std::make_unique<holder<std::remove_cvref_t<Case>>>(std::move(c));
+    }
+  }
+
+  std::unique_ptr<base> case_;
+};
+
+// The same for a list. A case may be used again in the next select; one that owned an rvalue has sent it.
+inline std::size_t select(std::vector<select_case>& cases) {
+  std::vector<detail::select_op> ops;
+  std::vector<std::size_t> index_of;
+  ops.reserve(cases.size());
+  index_of.reserve(cases.size());
+  detail::select_limit limit;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    if (cases[i].case_->is_channel()) {
+      ops.push_back(cases[i].case_->op());
+      index_of.push_back(i);
+    } else {
+      limit.consider(cases[i].case_->rank(), i);
+    }
+  }
+  detail::select_outcome r = detail::chan_select(ops.data(), ops.size(), limit.wait());
+  std::size_t chosen = r.index == detail::select_outcome::none ? limit.index : index_of[r.index];
+  cases[chosen].case_->run(r.status);
+  return chosen;
+}
+inline std::size_t select(std::vector<select_case>&& cases) { return select(cases); }
+
+template <class... Cases>
+  requires(!(std::is_same_v<std::remove_cvref_t<Cases>, std::vector<select_case>> || ...))
+std::size_t select(Cases&&... cases) {
+  constexpr std::size_t channels = (std::size_t{std::remove_cvref_t<Cases>::is_channel} + ... + 0);
+  std::array<detail::select_op, channels == 0 ? 1 : channels> ops;
+  std::array<std::size_t, channels == 0 ? 1 : channels> index_of{};
+  detail::select_limit limit;
+  std::size_t n = 0, i = 0;
+  [[maybe_unused]] auto add = [&](auto& c) {
+    if constexpr (std::remove_cvref_t<decltype(c)>::is_channel) {
+      ops[n] = c.op();
+      index_of[n++] = i;
+    } else {
+      limit.consider(c.rank(), i);
+    }
+    ++i;
+  };
+  (add(cases), ...);
+  detail::select_outcome r = detail::chan_select(ops.data(), channels, limit.wait());
+  std::size_t chosen = r.index == detail::select_outcome::none ? limit.index : index_of[r.index];
+  i = 0;
+  [[maybe_unused]] auto run = [&](auto& c) {
+    if (i++ != chosen) return;
+    if constexpr (std::remove_cvref_t<decltype(c)>::is_channel) {
+      c.run(r.status);
+    } else {
+      c.run();
+    }
+  };
+  (run(cases), ...);
+  return chosen;
+}
+
+// --- operations with a context, declared in chan.hpp
+
+namespace detail {
+
+template <class T, class Self>
+template <cancellation C>
+void send_ops<T, Self>::send(T v, const C& ctx) const {
+  auto done = ctx.done();
+  const select_op ops[] = {{target(), &v, true}, {done.core(), nullptr, false}};
+  select_outcome r = chan_select(ops, 2, wait_forever);
+  if (r.index == 1) throw std::system_error(ctx.err(), "weft: send");
+  if (r.status == chan_status::closed) throw_channel_closed("send");
+}
+
+template <class Self>
+template <cancellation C>
+void send_ops<void, Self>::send(const C& ctx) const {
+  auto done = ctx.done();
+  const select_op ops[] = {{target(), nullptr, true}, {done.core(), nullptr, false}};
+  select_outcome r = chan_select(ops, 2, wait_forever);
+  if (r.index == 1) throw std::system_error(ctx.err(), "weft: send");
+  if (r.status == chan_status::closed) throw_channel_closed("send");
+}
+
+template <class T, class Self>
+template <cancellation C>
+std::optional<T> recv_ops<T, Self>::recv(const C& ctx) const {
+  auto done = ctx.done();
+  slot<T> s;
+  const select_op ops[] = {{target(), s.address(), false}, {done.core(), nullptr, false}};
+  select_outcome r = chan_select(ops, 2, wait_forever);
+  if (r.index == 1) throw std::system_error(ctx.err(), "weft: receive");
+  if (r.status == chan_status::closed) return std::nullopt;
+  return s.take();
+}
+
+template <class Self>
+template <cancellation C>
+bool recv_ops<void, Self>::recv(const C& ctx) const {
+  auto done = ctx.done();
+  const select_op ops[] = {{target(), nullptr, false}, {done.core(), nullptr, false}};
+  select_outcome r = chan_select(ops, 2, wait_forever);
+  if (r.index == 1) throw std::system_error(ctx.err(), "weft: receive");
+  return r.status == chan_status::done;
+}
+
+}  // namespace detail
+}  // namespace weft

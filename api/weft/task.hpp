@@ -1,0 +1,249 @@
+// Tasks: goroutines whose end and result can be waited for; and what a goroutine knows of itself.
+#pragma once
+
+#include <weft/detail/time.hpp>
+#include <weft/go.hpp>
+
+#include <chrono>
+#include <concepts>
+#include <exception>
+#include <memory>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace weft {
+
+// What join() throws if the task ended itself by exit_goroutine(), or was left behind when its run() ended.
+class WEFT_API goroutine_exited : public std::runtime_error {
+ public:
+  explicit goroutine_exited(const char* what) : std::runtime_error(what) {}
+};
+
+namespace detail {
+
+// The shared state of a task: a counted block with the result behind it.
+class task_state;
+WEFT_API task_state* task_make(std::size_t result_size, std::size_t result_align, void (*destroy)(void*) noexcept);
+WEFT_API void task_release(task_state* t) noexcept;
+WEFT_API void* task_result(task_state* t) noexcept;  // room for it, or the result
+WEFT_API void task_set_id(task_state* t, std::uint64_t id) noexcept;
+WEFT_API std::uint64_t task_id(const task_state* t) noexcept;
+WEFT_API bool task_done(const task_state* t) noexcept;
+WEFT_API bool task_wait(task_state* t, std::int64_t timeout_ns);  // false: the time passed
+WEFT_API void task_rethrow(task_state* t);                        // what the task threw, if it did
+
+// Held by the running goroutine. Destroyed, after the closure is, it makes the task done.
+class task_promise {
+ public:
+  explicit task_promise(task_state* t) noexcept : state_(t) {}
+  task_promise(task_promise&& o) noexcept : state_(std::exchange(o.state_, nullptr)) {}
+  task_promise& operator=(task_promise&&) = delete;
+  ~task_promise() {
+    if (state_) finish(state_);
+  }
+  task_state* state() const noexcept { return state_; }
+  WEFT_API void set_exception(std::exception_ptr e) noexcept;
+  WEFT_API void set_value() noexcept;
+  // Called while an exception is handled. True: it is one that must go on (exit_goroutine).
+  WEFT_API static bool must_rethrow() noexcept;
+
+ private:
+  WEFT_API static void finish(task_state* t) noexcept;
+  task_state* state_;
+};
+
+template <class R>
+using stored_result = std::conditional_t<std::is_reference_v<R>, std::remove_reference_t<R>*, R>;
+
+// Members are destroyed in reverse order: first the closure, then the promise.
+template <class R, class C>
+struct task_body {
+  template <class... A>
+  explicit task_body(task_promise&& p, A&&... a) : promise(std::move(p)), body(std::in_place, std::forward<A>(a)...) {}
+  void operator()() {
+    try {
+      if constexpr (std::is_void_v<R>) {
+        (*body)();
+      } else if constexpr (std::is_reference_v<R>) {
+        ::new (task_result(promise.state())) stored_result<R>(std::addressof((*body)()));
+      } else {
+        ::new (task_result(promise.state())) R((*body)());
+      }
+      promise.set_value();
+    } catch (...) {
+      if (task_promise::must_rethrow()) throw;
+      promise.set_exception(std::current_exception());
+    }
+    body.reset();
+  }
+  task_promise promise;
+  std::optional<C> body;
+};
+
+}  // namespace detail
+
+// A handle to a goroutine started with spawn(). Movable, not copyable. Its members may be called anywhere; one handle
+// from one thread at a time, as with std::jthread, except that done() may be asked by anybody.
+template <class R>
+class [[nodiscard]] task {
+ public:
+  task() noexcept = default;
+  task(task&& o) noexcept : state_(std::exchange(o.state_, nullptr)) {}
+  task& operator=(task&& o) noexcept {
+    if (this != &o) {
+      finish();
+      state_ = std::exchange(o.state_, nullptr);
+    }
+    return *this;
+  }
+  // Waits for the goroutine. A result or an exception nobody asked for is dropped.
+  ~task() { finish(); }
+
+  // Whether there is a goroutine to wait for.
+  bool joinable() const noexcept { return state_ != nullptr; }
+
+  // Waits and gives the result, or throws what the task threw; then the handle is empty. std::logic_error if empty.
+  R join() {
+    need_state("join");
+    detail::task_wait(state_, detail::never_ns);
+    holder h{std::exchange(state_, nullptr)};
+    detail::task_rethrow(h.state);
+    if constexpr (std::is_reference_v<R>) {
+      return static_cast<R>(**static_cast<detail::stored_result<R>*>(detail::task_result(h.state)));
+    } else if constexpr (!std::is_void_v<R>) {
+      return std::move(*static_cast<R*>(detail::task_result(h.state)));
+    }
+  }
+
+  // Waits until the goroutine has ended, its closure is destroyed and its result is there.
+  void wait() const {
+    need_state("wait");
+    detail::task_wait(state_, detail::never_ns);
+  }
+
+  // The same for at most d; false: the time passed.
+  template <class Rep, class Period>
+  bool wait_for(const std::chrono::duration<Rep, Period>& d) const {
+    need_state("wait_for");
+    return detail::task_wait(state_, detail::to_ns(d));
+  }
+
+  bool done() const {
+    need_state("done");
+    return detail::task_done(state_);
+  }
+
+  // Lets the goroutine run on alone. From then on an exception that leaves it ends the process, as with go().
+  void detach() {
+    need_state("detach");
+    detach_state();
+  }
+
+  std::uint64_t id() const {
+    need_state("id");
+    return detail::task_id(state_);
+  }
+
+ private:
+  template <class T, class F, class... A>
+  friend task<T> spawn_task(const go_options& o, F&& f, A&&... args);
+
+  struct holder {
+    detail::task_state* state;
+    ~holder() { detail::task_release(state); }
+  };
+
+  explicit task(detail::task_state* s) noexcept : state_(s) {}
+
+  void need_state(const char* what) const {
+    if (!state_) throw std::logic_error(std::string("weft::task: ") + what + " of an empty task");
+  }
+
+  void finish() noexcept {
+    if (!state_) return;
+    detail::task_wait(state_, detail::never_ns);
+    detail::task_release(std::exchange(state_, nullptr));
+  }
+
+  void detach_state() noexcept;
+
+  detail::task_state* state_ = nullptr;
+};
+
+namespace detail {
+WEFT_API void task_detach(task_state* t) noexcept;
+}
+
+template <class R>
+void task<R>::detach_state() noexcept {
+  detail::task_detach(std::exchange(state_, nullptr));
+}
+
+template <class R, class F, class... A>
+[[gnu::always_inline]] inline task<R> spawn_task(const go_options& o, F&& f, A&&... args) {
+  using C = detail::closure<std::decay_t<F>, std::decay_t<A>...>;
+  using stored = detail::stored_result<R>;
+  detail::task_state* s;
+  if constexpr (std::is_void_v<R>) {
+    s = detail::task_make(0, 1, nullptr);
+  } else {
+    s = detail::task_make(sizeof(stored), alignof(stored),
+                          [](void* at) noexcept { std::destroy_at(static_cast<stored*>(at)); });
+  }
+  task<R> t(s);
+  detail::task_promise promise(s);  // if no goroutine takes it over, the task is done when it goes
+  detail::task_set_id(s, detail::start<detail::task_body<R, C>>(o, "spawn", std::move(promise), std::forward<F>(f),
+                                                               std::forward<A>(args)...));
+  return t;
+}
+
+// Starts f(args...) as a goroutine and returns a handle to its result. As go() otherwise.
+template <class F, class... Args>
+  requires detail::startable<F, Args...>
+[[gnu::always_inline]] inline auto spawn(F&& f, Args&&... args) {
+  using R = std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>;
+  return spawn_task<R>({}, std::forward<F>(f), std::forward<Args>(args)...);
+}
+template <class F, class... Args>
+  requires detail::startable<F, Args...>
+[[gnu::always_inline]] inline auto spawn(const go_options& o, F&& f, Args&&... args) {
+  using R = std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>;
+  return spawn_task<R>(o, std::forward<F>(f), std::forward<Args>(args)...);
+}
+
+// The calling goroutine. Anywhere; a thread of the program has id 0 and no name.
+namespace this_goroutine {
+WEFT_API std::uint64_t id() noexcept;
+WEFT_API std::string name();
+WEFT_API void set_name(std::string_view name) noexcept;  // the first 23 bytes are kept
+}  // namespace this_goroutine
+
+namespace detail {
+WEFT_API void* local_find(const void* key);
+WEFT_API void local_insert(const void* key, void* value, void (*destroy)(void*) noexcept);
+}  // namespace detail
+
+// A variable each goroutine has its own of: what thread_local cannot be here. A static or global object. Made by T() on
+// first use in a goroutine, destroyed with the goroutine, after its closure. Goroutine only.
+template <class T>
+class local {
+ public:
+  local() = default;
+  local(const local&) = delete;
+  local& operator=(const local&) = delete;
+
+  T& get() const {
+    if (void* p = detail::local_find(this)) return *static_cast<T*>(p);
+    auto made = std::make_unique<T>();
+    detail::local_insert(this, made.get(), [](void* p) noexcept { delete static_cast<T*>(p); });
+    return *made.release();
+  }
+  T& operator*() const { return get(); }
+  T* operator->() const { return &get(); }
+};
+
+}  // namespace weft

@@ -1,0 +1,192 @@
+// Time: sleeping, timers and tickers. A wake-up comes never early, and late by microseconds.
+//
+// Durations too long to fit never fire; zero and negative ones fire at once. With no runtime running, what starts a
+// timer throws std::logic_error.
+#pragma once
+
+#include <weft/chan.hpp>
+#include <weft/detail/time.hpp>
+#include <weft/go.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace weft {
+
+namespace detail {
+WEFT_API void sleep_ns(std::int64_t ns);
+WEFT_API void sleep_until_ns(std::int64_t deadline);
+
+class timer_core;
+WEFT_API timer_core* timer_make(std::int64_t ns, std::int64_t period_ns);
+WEFT_API void timer_retain(timer_core* t) noexcept;
+WEFT_API void timer_release(timer_core* t) noexcept;  // the last one stops it
+WEFT_API chan_core* timer_chan(timer_core* t) noexcept;
+WEFT_API bool timer_stop(timer_core* t);
+WEFT_API bool timer_reset(timer_core* t, std::int64_t ns, std::int64_t period_ns);
+WEFT_API chan_core* after_chan(std::int64_t ns);
+
+class func_timer_core;
+struct func_timer_closure {
+  virtual ~func_timer_closure() = default;
+  virtual void call() = 0;
+};
+WEFT_API func_timer_core* func_timer_make(std::int64_t ns, std::unique_ptr<func_timer_closure> f);
+WEFT_API void func_timer_retain(func_timer_core* t) noexcept;
+WEFT_API void func_timer_release(func_timer_core* t) noexcept;  // does not stop it
+WEFT_API bool func_timer_stop(func_timer_core* t);
+WEFT_API bool func_timer_stop_and_wait(func_timer_core* t);
+WEFT_API bool func_timer_reset(func_timer_core* t, std::int64_t ns);
+
+// A counted handle.
+template <class Core, void (*Retain)(Core*) noexcept, void (*Release)(Core*) noexcept>
+class counted {
+ public:
+  counted() noexcept = default;
+  explicit counted(Core* adopted) noexcept : core_(adopted) {}
+  counted(const counted& o) noexcept : core_(o.core_) {
+    if (core_) Retain(core_);
+  }
+  counted(counted&& o) noexcept : core_(std::exchange(o.core_, nullptr)) {}
+  counted& operator=(counted o) noexcept {
+    std::swap(core_, o.core_);
+    return *this;
+  }
+  ~counted() {
+    if (core_) Release(core_);
+  }
+  Core* get() const {
+    if (!core_) throw std::logic_error("weft: use of a moved-from timer");
+    return core_;
+  }
+
+ private:
+  Core* core_ = nullptr;
+};
+
+template <class Rep, class Period>
+std::int64_t positive_period(const std::chrono::duration<Rep, Period>& p) {
+  std::int64_t ns = to_ns(p);
+  if (ns <= 0) throw std::invalid_argument("weft::ticker: the period must be positive, not " + std::to_string(ns) + " ns");
+  return ns;
+}
+
+}  // namespace detail
+
+// Waits for d; zero or negative: returns at once. Anywhere.
+template <class Rep, class Period>
+void sleep(const std::chrono::duration<Rep, Period>& d) {
+  detail::sleep_ns(detail::to_ns(d));
+}
+
+// Waits until tp; a past point: returns at once. Anywhere.
+template <class Duration>
+void sleep_until(const std::chrono::time_point<std::chrono::steady_clock, Duration>& tp) {
+  detail::sleep_until_ns(detail::to_ns(tp));
+}
+
+// A channel that receives, once, the instant that was due. Anywhere.
+template <class Rep, class Period>
+chan<time_point> after(const std::chrono::duration<Rep, Period>& d) {
+  return chan<time_point>::adopt(detail::after_chan(detail::to_ns(d)));
+}
+
+// A timer sends the instant that was due on its channel, once. A handle: copies share the timer, and the timer stops
+// when the last one goes (a copy of the channel is not a handle). Anywhere.
+class timer {
+ public:
+  template <class Rep, class Period>
+  explicit timer(const std::chrono::duration<Rep, Period>& d) : core_(detail::timer_make(detail::to_ns(d), 0)) {}
+
+  // Its size and capacity are always 0.
+  recv_chan<time_point> channel() const& {
+    detail::chan_core* c = detail::timer_chan(core_.get());
+    detail::chan_retain(c);
+    return recv_chan<time_point>::adopt(c);
+  }
+  recv_chan<time_point> channel() const&& = delete;  // the temporary would stop the timer
+
+  // True: the value was not received yet, and will not be. Afterwards no value of the earlier setting is received.
+  bool stop() const { return detail::timer_stop(core_.get()); }
+
+  // Starts it anew for d from now. True: the value of the earlier setting was not received.
+  template <class Rep, class Period>
+  bool reset(const std::chrono::duration<Rep, Period>& d) const {
+    return detail::timer_reset(core_.get(), detail::to_ns(d), 0);
+  }
+
+ private:
+  detail::counted<detail::timer_core, detail::timer_retain, detail::timer_release> core_;
+};
+
+// A ticker sends an instant on its channel every period. A slow receiver misses ticks: at most one is pending. The grid
+// does not drift. A handle, as timer is. Anywhere.
+class ticker {
+ public:
+  // Throws std::invalid_argument if the period is not positive.
+  template <class Rep, class Period>
+  explicit ticker(const std::chrono::duration<Rep, Period>& period) : ticker(detail::positive_period(period)) {}
+
+  recv_chan<time_point> channel() const& {
+    detail::chan_core* c = detail::timer_chan(core_.get());
+    detail::chan_retain(c);
+    return recv_chan<time_point>::adopt(c);
+  }
+  recv_chan<time_point> channel() const&& = delete;
+
+  // No tick is received afterwards. Does not close the channel.
+  void stop() const { detail::timer_stop(core_.get()); }
+
+  // Starts it anew; the first tick comes one period from now.
+  template <class Rep, class Period>
+  void reset(const std::chrono::duration<Rep, Period>& period) const {
+    std::int64_t ns = detail::positive_period(period);
+    detail::timer_reset(core_.get(), ns, ns);
+  }
+
+ private:
+  explicit ticker(std::int64_t ns) : core_(detail::timer_make(ns, ns)) {}
+  detail::counted<detail::timer_core, detail::timer_retain, detail::timer_release> core_;
+};
+
+// A function that is called later. Copies share it; dropping the handle does not cancel it.
+class func_timer {
+ public:
+  explicit func_timer(detail::func_timer_core* adopted) noexcept : core_(adopted) {}
+
+  // True: f was not started by the present setting, and will not be. A running f is not waited for.
+  bool stop() const { return detail::func_timer_stop(core_.get()); }
+
+  // The same, and waits for a running f. From f itself it does not wait.
+  bool stop_and_wait() const { return detail::func_timer_stop_and_wait(core_.get()); }
+
+  // Calls f (again) d from now. True: it was still pending.
+  template <class Rep, class Period>
+  bool reset(const std::chrono::duration<Rep, Period>& d) const {
+    return detail::func_timer_reset(core_.get(), detail::to_ns(d));
+  }
+
+ private:
+  detail::counted<detail::func_timer_core, detail::func_timer_retain, detail::func_timer_release> core_;
+};
+
+// Runs f, d from now, in a goroutine of its own. An exception that leaves f ends the process, as with go(). Anywhere.
+template <class Rep, class Period, class F>
+func_timer after_func(const std::chrono::duration<Rep, Period>& d, F&& f) {
+  using D = std::decay_t<F>;
+  static_assert(std::is_invocable_v<D&>, "after_func(d, f): f takes no arguments");
+  struct holder final : detail::func_timer_closure {
+    explicit holder(F&& g) : held(std::forward<F>(g)) {}
+    void call() override { std::invoke(held); }
+    D held;
+  };
+  return func_timer(detail::func_timer_make(detail::to_ns(d), std::make_unique<holder>(std::forward<F>(f))));
+}
+
+}  // namespace weft

@@ -1,0 +1,135 @@
+#include "netpoll/netpoll.hpp"
+
+#include "netpoll/poll_desc.hpp"
+#include "runtime/lock.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace weft::rt {
+
+namespace {
+
+constexpr int batch = 128;
+
+struct poller {
+  lock mutex{lock_rank::leaf};
+  atomic<bool> initialized{false};
+  int epoll_fd = -1;
+  int break_fd = -1;
+  // Whether a break is under way: the eventfd was written and not drained yet.
+  atomic<std::uint32_t> breaking{0};
+  atomic<bool> no_pwait2{false};
+};
+constinit poller the_poller;
+
+// A poll_desc lies on a 16-byte boundary below 2^48, so its address and a 16-bit tag share the 64 bits of epoll
+// data. The tag of the descriptor has 24 bits, compared in 16: an event would have to be 65,536 uses old.
+constexpr int pointer_bits = 48;
+constexpr std::uint32_t tag_mask = 0xffff;
+
+std::uint64_t pack(poll_desc* pd, std::uint32_t tag) noexcept {
+  return reinterpret_cast<std::uint64_t>(pd) | static_cast<std::uint64_t>(tag & tag_mask) << pointer_bits;
+}
+
+int wait_for_events(epoll_event* events, nanos delay) noexcept {
+  poller& p = the_poller;
+#ifdef SYS_epoll_pwait2
+  if (!p.no_pwait2.load(relaxed)) {
+    timespec ts{static_cast<time_t>(delay / second), static_cast<long>(delay % second)};
+    long n = ::syscall(SYS_epoll_pwait2, p.epoll_fd, events, batch, delay < 0 ? nullptr : &ts, nullptr, 0);
+    if (n >= 0) return static_cast<int>(n);
+    if (errno != ENOSYS) return -errno;
+    p.no_pwait2.store(true, relaxed);
+  }
+#endif
+  // Old kernels: whole milliseconds, rounded up so that nothing wakes early.
+  int ms = delay < 0 ? -1 : static_cast<int>(std::min<nanos>((delay + millisecond - 1) / millisecond, INT_MAX));
+  int n = ::epoll_wait(p.epoll_fd, events, batch, ms);
+  return n >= 0 ? n : -errno;
+}
+
+}  // namespace
+
+int netpoll_init() noexcept {
+  poller& p = the_poller;
+  if (p.initialized.load(acquire)) return 0;
+  lock_guard hold(p.mutex);
+  if (p.initialized.load(relaxed)) return 0;
+  int ep = ::epoll_create1(EPOLL_CLOEXEC);
+  if (ep < 0) return errno;
+  int ev = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (ev < 0) {
+    int e = errno;
+    ::close(ep);
+    return e;
+  }
+  epoll_event want{};
+  want.events = EPOLLIN;  // level-triggered: a break stays until a blocking poll drains it
+  want.data.u64 = 0;
+  if (::epoll_ctl(ep, EPOLL_CTL_ADD, ev, &want) != 0) {
+    int e = errno;
+    ::close(ev);
+    ::close(ep);
+    return e;
+  }
+  p.epoll_fd = ep;
+  p.break_fd = ev;
+  p.initialized.store(true, release);
+  return 0;
+}
+
+bool netpoll_initialized() noexcept { return the_poller.initialized.load(acquire); }
+
+int netpoll_add(int fd, poll_desc* pd, std::uint32_t tag) noexcept {
+  epoll_event want{};
+  want.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+  want.data.u64 = pack(pd, tag);
+  return ::epoll_ctl(the_poller.epoll_fd, EPOLL_CTL_ADD, fd, &want) == 0 ? 0 : errno;
+}
+
+void netpoll_remove(int fd) noexcept {
+  epoll_event none{};
+  ::epoll_ctl(the_poller.epoll_fd, EPOLL_CTL_DEL, fd, &none);
+}
+
+void netpoll_break() noexcept {
+  poller& p = the_poller;
+  // Many breaks, one wake-up: only the first writes. seq_cst: pairs with the drain below.
+  if (p.breaking.exchange(1, seq_cst) != 0) return;
+  std::uint64_t one = 1;
+  while (::write(p.break_fd, &one, sizeof one) < 0 && errno == EINTR) {
+  }
+}
+
+void netpoll(nanos delay, g_list& woken) noexcept {
+  if (!netpoll_initialized()) return;
+  poller& p = the_poller;
+  epoll_event events[batch];
+  int n = wait_for_events(events, delay);
+  // EINTR: a signal. The caller computes anew how long to sleep.
+  for (int i = 0; i < n; ++i) {
+    const epoll_event& e = events[i];
+    if (e.data.u64 == 0) {
+      if (delay == 0) continue;  // left for the blocking poll it is meant for
+      std::uint64_t drained;
+      [[maybe_unused]] ssize_t r = ::read(p.break_fd, &drained, sizeof drained);
+      p.breaking.store(0, seq_cst);
+      continue;
+    }
+    auto* pd = reinterpret_cast<poll_desc*>(e.data.u64 & ((std::uint64_t{1} << pointer_bits) - 1));
+    std::uint32_t tag = pd->tag();
+    if ((tag & tag_mask) != e.data.u64 >> pointer_bits) continue;
+    bool hangup = e.events & (EPOLLHUP | EPOLLERR);
+    bool readable = hangup || (e.events & (EPOLLIN | EPOLLRDHUP));
+    bool writable = hangup || (e.events & EPOLLOUT);
+    poll_event(pd, tag, readable, writable, woken);
+  }
+}
+
+}  // namespace weft::rt

@@ -1,0 +1,197 @@
+#include "netpoll/poll_desc.hpp"
+
+#include "netpoll/netpoll.hpp"
+
+#include <new>
+
+namespace weft::rt {
+
+namespace {
+
+struct desc_pool {
+  lock mutex{lock_rank::leaf};
+  poll_desc* free = nullptr;
+};
+constinit desc_pool pool;
+
+constinit ready_function ready_goroutine = nullptr;
+
+// Under pd->mutex: publishes closing, deadlines and tag.
+void publish(poll_desc* pd, bool closing) noexcept {
+  std::uint32_t bits = pd->info.load(relaxed) & ~((1u << poll_desc::tag_shift) - 1);
+  if (closing) bits |= poll_desc::closing;
+  if (pd->read.deadline < 0) bits |= poll_desc::read_passed;
+  if (pd->write.deadline < 0) bits |= poll_desc::write_passed;
+  // seq_cst: Go's "publishInfo". A goroutine stores its poll word and then reads info (prepare_wait); whoever
+  // closes or lets a deadline pass stores info and then looks at the poll word. One of them sees the other.
+  pd->info.store(bits, seq_cst);
+}
+
+bool is_closing(const poll_desc* pd) noexcept { return pd->info.load(relaxed) & poll_desc::closing; }
+
+// Takes whoever waits in this direction. `keep`: leave a notification (I/O is ready), else none.
+G* unblock(poll_desc::direction& d, bool keep) noexcept {
+  std::uintptr_t old = d.word.load(seq_cst);
+  for (;;) {
+    if (old == poll_desc::ready) return nullptr;
+    if (old == poll_desc::nil && !keep) return nullptr;
+    std::uintptr_t next = keep ? poll_desc::ready : poll_desc::nil;
+    // acq_rel, seq_cst for the pairing with info: the goroutine's commit published what it wrote before.
+    if (d.word.compare_exchange_strong(old, next, seq_cst, seq_cst)) {
+      return old > poll_desc::wait ? reinterpret_cast<G*>(old) : nullptr;
+    }
+  }
+}
+
+void deadline_passed(poll_desc* pd, poll_mode m, std::uint64_t seq) noexcept {
+  G* g = nullptr;
+  {
+    lock_guard hold(pd->mutex);
+    poll_desc::direction& d = pd->at(m);
+    if (seq != d.seq) return;  // the deadline was changed, or the descriptor is another one by now
+    d.deadline = -1;
+    publish(pd, is_closing(pd));
+    g = unblock(d, false);
+  }
+  if (g) ready_goroutine(g);
+}
+
+void read_deadline_passed(void* pd, std::uint64_t seq, nanos) noexcept {
+  deadline_passed(static_cast<poll_desc*>(pd), poll_mode::read, seq);
+}
+void write_deadline_passed(void* pd, std::uint64_t seq, nanos) noexcept {
+  deadline_passed(static_cast<poll_desc*>(pd), poll_mode::write, seq);
+}
+
+}  // namespace
+
+void poll_set_ready(ready_function f) noexcept { ready_goroutine = f; }
+
+poll_desc* poll_open(int fd, int* error) {
+  *error = netpoll_init();
+  if (*error) return nullptr;
+  poll_desc* pd;
+  {
+    lock_guard hold(pool.mutex);
+    pd = pool.free;
+    if (pd) pool.free = pd->next;
+  }
+  if (!pd) pd = new poll_desc;  // lives as long as the process
+  {
+    lock_guard hold(pd->mutex);
+    pd->fd = fd;
+    pd->next = nullptr;
+    pd->read.deadline = pd->write.deadline = 0;
+    ++pd->read.seq;
+    ++pd->write.seq;
+    pd->read.word.store(poll_desc::nil, relaxed);
+    pd->write.word.store(poll_desc::nil, relaxed);
+    std::uint32_t tag = (pd->tag() + 1) & 0xffffff;
+    pd->info.store(tag << poll_desc::tag_shift, release);
+  }
+  *error = netpoll_add(fd, pd, pd->tag());
+  if (*error) {
+    poll_free(pd);
+    return nullptr;
+  }
+  pd->registered = true;
+  return pd;
+}
+
+void poll_evict(poll_desc* pd, g_list& woken) noexcept {
+  timer* timers[] = {&pd->read.deadline_timer, &pd->write.deadline_timer};
+  {
+    lock_guard hold(pd->mutex);
+    ++pd->read.seq;
+    ++pd->write.seq;
+    publish(pd, true);
+    if (G* g = unblock(pd->read, false)) woken.push_back(g);
+    if (G* g = unblock(pd->write, false)) woken.push_back(g);
+  }
+  for (timer* t : timers) del_timer(t);
+}
+
+void poll_free(poll_desc* pd) noexcept {
+  if (pd->registered) {
+    netpoll_remove(pd->fd);
+    pd->registered = false;
+  }
+  {
+    lock_guard hold(pd->mutex);
+    pd->fd = -1;
+  }
+  lock_guard hold(pool.mutex);
+  pd->next = pool.free;
+  pool.free = pd;
+}
+
+poll_status poll_check(const poll_desc* pd, poll_mode m) noexcept {
+  std::uint32_t info = pd->info.load(seq_cst);
+  if (info & poll_desc::closing) return poll_status::closing;
+  std::uint32_t passed = m == poll_mode::read ? poll_desc::read_passed : poll_desc::write_passed;
+  return info & passed ? poll_status::timed_out : poll_status::ok;
+}
+
+poll_status poll_reset(poll_desc* pd, poll_mode m) noexcept {
+  poll_status s = poll_check(pd, m);
+  if (s != poll_status::ok) return s;
+  poll_desc::direction& d = pd->at(m);
+  if (d.word.load(relaxed) == poll_desc::ready) d.word.store(poll_desc::nil, seq_cst);
+  return poll_status::ok;
+}
+
+bool poll_prepare_wait(poll_desc* pd, poll_mode m) noexcept {
+  poll_desc::direction& d = pd->at(m);
+  for (;;) {
+    std::uintptr_t old = d.word.load(relaxed);
+    // acquire: what made it ready happened before.
+    if (old == poll_desc::ready && d.word.compare_exchange_strong(old, poll_desc::nil, acquire, relaxed)) return false;
+    if (old == poll_desc::nil && d.word.compare_exchange_strong(old, poll_desc::wait, seq_cst, relaxed)) break;
+    WEFT_ASSERT(old <= poll_desc::ready, "two goroutines wait for fd {} in one direction", pd->fd);
+  }
+  // The word says wait; only now look whether somebody closed or a deadline passed before they could see it.
+  if (poll_check(pd, m) == poll_status::ok) return true;
+  poll_finish_wait(pd, m);
+  return false;
+}
+
+bool poll_commit(poll_desc* pd, poll_mode m, G* g) noexcept {
+  std::uintptr_t want = poll_desc::wait;
+  // release: whoever takes the G sees its saved stack.
+  return pd->at(m).word.compare_exchange_strong(want, reinterpret_cast<std::uintptr_t>(g), acq_rel, relaxed);
+}
+
+void poll_finish_wait(poll_desc* pd, poll_mode m) noexcept {
+  std::uintptr_t old = pd->at(m).word.exchange(poll_desc::nil, acq_rel);
+  WEFT_ASSERT(old <= poll_desc::wait, "a goroutine still sleeps on fd {}", pd->fd);
+}
+
+deadline_result poll_set_deadline(timer_heap& here, poll_desc* pd, poll_mode m, nanos deadline, g_list& woken) {
+  lock_guard hold(pd->mutex);
+  if (is_closing(pd)) return {};
+  poll_desc::direction& d = pd->at(m);
+  ++d.seq;
+  d.deadline = deadline;
+  publish(pd, false);
+  if (deadline > 0) {
+    auto passed = m == poll_mode::read ? read_deadline_passed : write_deadline_passed;
+    return {change_timer(here, &d.deadline_timer, deadline, 0, passed, pd, d.seq).earliest, deadline};
+  }
+  del_timer(&d.deadline_timer);
+  if (deadline < 0) {
+    if (G* g = unblock(d, false)) woken.push_back(g);
+  }
+  return {};
+}
+
+void poll_event(poll_desc* pd, std::uint32_t tag, bool readable, bool writable, g_list& woken) noexcept {
+  if (pd->tag() != tag) return;  // an event of a descriptor that is gone
+  if (readable) {
+    if (G* g = unblock(pd->read, true)) woken.push_back(g);
+  }
+  if (writable) {
+    if (G* g = unblock(pd->write, true)) woken.push_back(g);
+  }
+}
+
+}  // namespace weft::rt

@@ -1,0 +1,110 @@
+// A poll descriptor: what the runtime knows of one open descriptor that can be waited for.
+//
+// For each direction there is a word ("the poll word") that says who waits:
+//
+//   nil     nobody waits, no notification is kept
+//   ready   a notification is kept: the next wait takes it and does not sleep
+//   wait    a goroutine is about to sleep
+//   G*      that goroutine sleeps
+//
+//   from      to       by                                                       then
+//   nil       wait     the goroutine, prepare_wait
+//   ready     nil      the goroutine, prepare_wait                              it does not sleep
+//   wait      G*       the goroutine's commit step, after it left its stack     it sleeps
+//   wait      ready    the poller, a deadline, close                            the commit fails, it goes on
+//   wait      nil      a deadline or close                                      the same
+//   G*        ready    the poller                                               the poller readies the G
+//   G*        nil      a deadline or close                                      they ready the G
+//   nil       ready    the poller
+//
+// One goroutine waits per direction; others take turns above (api/src/net).
+//
+// Deadlines: a timer each, with a sequence number that grows whenever the deadline is set or the descriptor is
+// closed; a timer that fires with an old number is stale and does nothing.
+//
+// `info` is one word published for lock-free readers (prepare_wait): closing, read deadline passed, write
+// deadline passed, and the event tag. It is written under the descriptor's lock.
+//
+// Memory: descriptors are never freed and never become anything else, so a stale event may look at one. The tag
+// is also in the epoll data: an event of an earlier use of the descriptor is recognised and dropped.
+#pragma once
+
+#include "runtime/g.hpp"
+#include "runtime/lock.hpp"
+#include "timers/timer_heap.hpp"
+
+#include <cstdint>
+
+namespace weft::rt {
+
+enum class poll_mode : std::uint8_t { read, write };
+
+enum class poll_status : std::uint8_t { ok, closing, timed_out };
+
+struct poll_desc {
+  static constexpr std::uintptr_t nil = 0, ready = 1, wait = 2;
+
+  struct direction {
+    atomic<std::uintptr_t> word{nil};
+    nanos deadline = 0;  // 0: none, < 0: passed
+    std::uint64_t seq = 0;
+    timer deadline_timer;
+  };
+
+  // info bits
+  static constexpr std::uint32_t closing = 1, read_passed = 2, write_passed = 4, tag_shift = 8;
+
+  atomic<std::uint32_t> info{0};
+  lock mutex{lock_rank::poll_desc};
+  int fd = -1;
+  bool registered = false;
+  direction read;
+  direction write;
+  poll_desc* next = nullptr;  // free list
+
+  direction& at(poll_mode m) noexcept { return m == poll_mode::read ? read : write; }
+  std::uint32_t tag() const noexcept { return info.load(relaxed) >> tag_shift; }
+};
+
+// A descriptor for fd, registered with the poller. errno value on failure (EPERM: fd cannot be polled).
+// Throws std::bad_alloc.
+poll_desc* poll_open(int fd, int* error);
+
+// Wakes both sides; every wait from now on says closing. Gs to be readied are appended to `woken`.
+void poll_evict(poll_desc* pd, g_list& woken) noexcept;
+
+// After evict, when no call uses it any more: forgets the descriptor. Does not close fd.
+void poll_free(poll_desc* pd) noexcept;
+
+// Whether waiting makes sense: closing or a passed deadline say no.
+poll_status poll_check(const poll_desc* pd, poll_mode m) noexcept;
+
+// Before an I/O attempt: drops a kept notification.
+poll_status poll_reset(poll_desc* pd, poll_mode m) noexcept;
+
+// True: the caller has to park with poll_commit. False: a notification was kept; try again.
+bool poll_prepare_wait(poll_desc* pd, poll_mode m) noexcept;
+
+// On the stack that was switched to. False: something came in between and the goroutine must go on.
+bool poll_commit(poll_desc* pd, poll_mode m, G* g) noexcept;
+
+// After the park: forgets the wait.
+void poll_finish_wait(poll_desc* pd, poll_mode m) noexcept;
+
+struct deadline_result {
+  bool earliest = false;  // the poller sleeps too long for this deadline
+  nanos when = 0;
+};
+
+// Sets the deadline of one direction: 0 none, a past time wakes a waiting goroutine (appended to `woken`).
+// Timers go into `here`.
+deadline_result poll_set_deadline(timer_heap& here, poll_desc* pd, poll_mode m, nanos deadline, g_list& woken);
+
+// The deadline timers' functions hand woken goroutines to this; the scheduler installs it.
+using ready_function = void (*)(G*) noexcept;
+void poll_set_ready(ready_function f) noexcept;
+
+// An event arrived: appends the goroutine that waited, if any.
+void poll_event(poll_desc* pd, std::uint32_t tag, bool readable, bool writable, g_list& woken) noexcept;
+
+}  // namespace weft::rt

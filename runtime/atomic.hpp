@@ -1,0 +1,88 @@
+// The one name under which the runtime uses atomics.
+//
+// Tests define WEFT_INTERLEAVE and provide `weft::rt::interleave_point()`: then every atomic access is a place
+// where a seeded schedule may switch threads, so that protocols are driven through their rare interleavings.
+#pragma once
+
+#include <atomic>
+
+namespace weft::rt {
+
+#if defined(WEFT_INTERLEAVE)
+
+void interleave_point() noexcept;
+
+template <class T>
+class atomic {
+ public:
+  constexpr atomic() noexcept = default;
+  constexpr atomic(T v) noexcept : v_(v) {}
+  atomic(const atomic&) = delete;
+  atomic& operator=(const atomic&) = delete;
+
+  T load(std::memory_order o) const noexcept {
+    interleave_point();
+    return v_.load(o);
+  }
+  void store(T v, std::memory_order o) noexcept {
+    interleave_point();
+    v_.store(v, o);
+  }
+  T exchange(T v, std::memory_order o) noexcept {
+    interleave_point();
+    return v_.exchange(v, o);
+  }
+  bool compare_exchange_strong(T& want, T v, std::memory_order ok, std::memory_order no) noexcept {
+    interleave_point();
+    return v_.compare_exchange_strong(want, v, ok, no);
+  }
+  bool compare_exchange_weak(T& want, T v, std::memory_order ok, std::memory_order no) noexcept {
+    interleave_point();
+    return v_.compare_exchange_strong(want, v, ok, no);
+  }
+  template <class U>
+  T fetch_add(U d, std::memory_order o) noexcept {
+    interleave_point();
+    return v_.fetch_add(d, o);
+  }
+  template <class U>
+  T fetch_sub(U d, std::memory_order o) noexcept {
+    interleave_point();
+    return v_.fetch_sub(d, o);
+  }
+  T fetch_or(T d, std::memory_order o) noexcept {
+    interleave_point();
+    return v_.fetch_or(d, o);
+  }
+  T fetch_and(T d, std::memory_order o) noexcept {
+    interleave_point();
+    return v_.fetch_and(d, o);
+  }
+
+ private:
+  std::atomic<T> v_{};
+};
+
+#else
+
+template <class T>
+using atomic = std::atomic<T>;
+
+#endif
+
+inline constexpr auto relaxed = std::memory_order_relaxed;
+inline constexpr auto acquire = std::memory_order_acquire;
+inline constexpr auto release = std::memory_order_release;
+inline constexpr auto acq_rel = std::memory_order_acq_rel;
+inline constexpr auto seq_cst = std::memory_order_seq_cst;
+
+// Tells the core that this is a spin loop.
+inline void cpu_relax() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace weft::rt

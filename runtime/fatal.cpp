@@ -1,0 +1,57 @@
+#include "runtime/fatal.hpp"
+
+#include "runtime/atomic.hpp"
+
+#include <cerrno>
+#include <unistd.h>
+
+namespace weft::rt {
+
+namespace {
+
+constinit atomic<dump_hook> the_dump_hook{nullptr};
+constinit atomic<bool> dying{false};
+
+[[noreturn]] void die(std::string_view headline, bool all) noexcept {
+  // The first to die reports. Whoever fails meanwhile waits for the process to end; a fault inside the
+  // report itself ends it at once.
+  static thread_local bool reporting = false;
+  if (reporting) _exit(2);
+  if (dying.exchange(true, seq_cst)) {
+    for (;;) pause();
+  }
+  reporting = true;
+  print_error(headline);
+  if (dump_hook hook = the_dump_hook.load(acquire)) hook(all);
+  _exit(2);
+}
+
+}  // namespace
+
+void print_error(std::string_view text) noexcept {
+  while (!text.empty()) {
+    ssize_t n = ::write(STDERR_FILENO, text.data(), text.size());
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      return;
+    }
+    text.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+void set_dump_hook(dump_hook hook) noexcept { the_dump_hook.store(hook, release); }
+
+void fatal_message(std::string_view message) noexcept {
+  fmt::basic_memory_buffer<char, 768> out;
+  fmt::format_to(std::back_inserter(out), "fatal error: {}\n\n", message);
+  die({out.data(), out.size()}, message.starts_with("all goroutines are asleep"));
+}
+
+void assert_failed(const char* condition, const char* file, int line, std::string_view values) noexcept {
+  fmt::basic_memory_buffer<char, 768> out;
+  fmt::format_to(std::back_inserter(out), "weft: internal error: {} is false: {} ({}:{})\n\n", condition, values, file,
+                 line);
+  die({out.data(), out.size()}, true);
+}
+
+}  // namespace weft::rt

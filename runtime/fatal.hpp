@@ -1,0 +1,57 @@
+// How the runtime dies: two spellings for two kinds of fault.
+//
+//   fatal(...)         the program misused weft (unlocked an unlocked mutex) or cannot go on (deadlock):
+//                      one line that says what, with values; which goroutine; its trace. Exit code 2.
+//   WEFT_ASSERT(...)   a fault of our own: the condition, the values, where; every goroutine. Exit code 2.
+//
+// What a user can recover from is an exception and never comes here.
+#pragma once
+
+#include "runtime/config.hpp"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+namespace weft::rt {
+
+[[noreturn]] void fatal_message(std::string_view message) noexcept;
+[[noreturn]] void assert_failed(const char* condition, const char* file, int line, std::string_view values) noexcept;
+
+// Written once with write(2) to stderr, so that lines of several threads do not mix.
+void print_error(std::string_view text) noexcept;
+
+template <class... Args>
+[[noreturn]] void fatal(fmt::format_string<Args...> format, Args&&... args) noexcept {
+  fmt::basic_memory_buffer<char, 512> out;
+  fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
+  fatal_message({out.data(), out.size()});
+}
+
+template <class... Args>
+[[noreturn]] void assert_failed_with(const char* condition, const char* file, int line,
+                                     fmt::format_string<Args...> format, Args&&... args) noexcept {
+  fmt::basic_memory_buffer<char, 512> out;
+  fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
+  assert_failed(condition, file, line, {out.data(), out.size()});
+}
+
+// The scheduler knows the goroutines; it installs what prints them. `all`: every one, else the current.
+using dump_hook = void (*)(bool all) noexcept;
+void set_dump_hook(dump_hook hook) noexcept;
+
+}  // namespace weft::rt
+
+#define WEFT_ASSERT(condition, ...)                                                                \
+  do {                                                                                             \
+    if (__builtin_expect(!(condition), 0))                                                         \
+      ::weft::rt::assert_failed_with(#condition, __FILE__, __LINE__, __VA_ARGS__);                 \
+  } while (false)
+
+#if WEFT_CHECKS
+#define WEFT_CHECK(condition, ...) WEFT_ASSERT(condition, __VA_ARGS__)
+#else
+#define WEFT_CHECK(condition, ...) \
+  do {                             \
+  } while (false)
+#endif

@@ -1,0 +1,187 @@
+// G: a goroutine. Its header lies at the top of its own stack, so that everything a parked goroutine needs is
+// in one page.
+//
+// Who may touch a G is decided by its state, and only `set_state` changes that:
+//
+//   state      on a queue   may run   who owns the stack
+//   idle       no           no        the free list that holds it, or nobody yet
+//   runnable   yes, one     no        the queue
+//   running    no           yes       the thread that runs it
+//   syscall    no           yes       the thread that runs it; its P may be taken meanwhile
+//   waiting    no           no        whoever it waits for: the first to claim it (see "the wake word")
+//   dead       no           no        the thread that ran it last, which puts it on a free list
+//   abandoned  no           no        nobody, for good: run() ended before it did
+//
+// The wake word ("who wins a wake-up"). A wait that several parties can end (select, a time limit, cancellation)
+// has a ticket: G::begin_wait() makes a new one. Each party that would end the wait calls claim(ticket); exactly
+// one gets true, and that one, and nobody else, calls ready(). A claim with an old ticket fails, so a late party
+// of an earlier wait does no harm: G memory is never given to another type, so it may look at any time.
+// A wait that only one party can end (a plain send or receive: the waiter is unlinked under the channel's lock)
+// uses no_ticket, and claim() then only asks whether the goroutine was abandoned.
+#pragma once
+
+#include "runtime/atomic.hpp"
+#include "runtime/clock.hpp"
+#include "runtime/fatal.hpp"
+#include "runtime/note.hpp"
+#include "runtime/wait_reason.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::rt {
+
+struct G;
+struct thread_state;
+struct stack_class;
+
+enum class g_state : std::uint8_t { idle, runnable, running, syscall, waiting, dead, abandoned };
+const char* describe(g_state s) noexcept;
+
+// A goroutine has a stack of ours; the others stand for threads: `scheduler` is an M's own stack ("g0"),
+// `foreign` a thread weft did not start, whose park is a futex wait.
+enum class g_kind : std::uint8_t { goroutine, scheduler, foreign };
+
+// What __cxa_get_globals() points at: the Itanium C++ ABI's per-thread exception state, which belongs to the
+// goroutine here.
+struct exception_state {
+  void* caught = nullptr;
+  unsigned uncaught = 0;
+};
+
+using wait_ticket = std::uint64_t;
+inline constexpr wait_ticket no_ticket = 0;
+
+struct alignas(64) G {
+  // --- the switch: owned by whoever owns the stack
+  void* context = nullptr;  // fcontext of the suspended goroutine
+  thread_state* thread = nullptr;
+  exception_state exceptions;
+  int saved_errno = 0;
+  g_kind kind = g_kind::goroutine;
+  wait_reason reason = wait_reason::none;
+  atomic<g_state> state{g_state::idle};
+  bool locked_to_thread = false;  // lock_os_thread
+
+  // --- queues: owned by the list it is on
+  G* next = nullptr;
+
+  // --- waking
+  atomic<std::uint64_t> wake{0};  // (wait number << 1) | claimed
+  void* wake_value = nullptr;     // from the waker to the woken: which party it was
+
+  // --- identity: written by the spawner before the goroutine is first queued
+  std::uint64_t id = 0;
+  const void* spawn_pc = nullptr;
+  nanos wait_since = 0;  // coarse
+
+  // --- the closure: lies below the header
+  void (*entry)(void*) = nullptr;
+  void* closure = nullptr;
+  void* user_entry = nullptr;  // what `entry` calls (api/src/go.cpp)
+
+  // --- the stack
+  std::byte* stack_lo = nullptr;  // first usable byte, above the guard
+  std::byte* stack_hi = nullptr;
+  stack_class* origin = nullptr;
+  void* park_frame = nullptr;  // frame of the switch, where a traceback starts
+  void* fake_stack = nullptr;  // AddressSanitizer's
+  void* fiber = nullptr;       // ThreadSanitizer's
+
+  // --- seldom
+  void* locals = nullptr;        // goroutine-local variables
+  void* locked_thread = nullptr;  // the M of lock_os_thread
+  std::uint32_t lock_depth = 0;
+  bool exiting = false;           // exit_goroutine was called
+  bool system = false;            // ours: not counted, not shown
+  bool has_canary = false;        // its stack has no guard page
+  char name[24] = {};
+  note thread_note;  // kind foreign: what its park sleeps on
+
+  g_state get_state() const noexcept { return state.load(relaxed); }
+
+  // The one place where a state changes. Relaxed: what makes the change visible to the next owner is the queue,
+  // the lock or the wake-up through which that owner got the G.
+  void set_state(g_state from, g_state to) noexcept {
+    WEFT_CHECK(get_state() == from, "goroutine {} is {}, not {}, and cannot become {}", id, describe(get_state()),
+               describe(from), describe(to));
+    (void)from;
+    state.store(to, relaxed);
+  }
+
+  // By the goroutine itself, before it publishes the ticket. Relaxed: publishing (a channel's lock) orders it.
+  wait_ticket begin_wait() noexcept {
+    std::uint64_t number = (wake.load(relaxed) >> 1) + 1;
+    wake.store(number << 1, relaxed);
+    return number;
+  }
+
+  // acq_rel: the winner sees what the goroutine wrote before it waited, and the losers of the same wait, like
+  // the goroutine itself when it ends its own wait, see what the winner wrote before it claimed.
+  [[nodiscard]] bool claim(wait_ticket ticket) noexcept {
+    if (ticket == no_ticket) return state.load(relaxed) != g_state::abandoned;
+    std::uint64_t want = ticket << 1;
+    return wake.compare_exchange_strong(want, want | 1, acq_rel, relaxed);
+  }
+
+  // Ends all waits for good: no claim succeeds afterwards.
+  void abandon() noexcept {
+    wake.store(((wake.load(relaxed) >> 1) + 1) << 1 | 1, release);
+    state.store(g_state::abandoned, release);
+  }
+};
+
+// An intrusive FIFO of Gs through G::next.
+class g_list {
+ public:
+  bool empty() const noexcept { return head_ == nullptr; }
+  std::size_t size() const noexcept { return size_; }
+  G* front() const noexcept { return head_; }
+
+  void push_back(G* g) noexcept {
+    g->next = nullptr;
+    if (tail_) {
+      tail_->next = g;
+    } else {
+      head_ = g;
+    }
+    tail_ = g;
+    ++size_;
+  }
+
+  void push_front(G* g) noexcept {
+    g->next = head_;
+    head_ = g;
+    if (!tail_) tail_ = g;
+    ++size_;
+  }
+
+  G* pop_front() noexcept {
+    G* g = head_;
+    if (!g) return nullptr;
+    head_ = g->next;
+    if (!head_) tail_ = nullptr;
+    g->next = nullptr;
+    --size_;
+    return g;
+  }
+
+  void append(g_list& other) noexcept {
+    if (other.empty()) return;
+    if (tail_) {
+      tail_->next = other.head_;
+    } else {
+      head_ = other.head_;
+    }
+    tail_ = other.tail_;
+    size_ += other.size_;
+    other = g_list{};
+  }
+
+ private:
+  G* head_ = nullptr;
+  G* tail_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace weft::rt

@@ -1,0 +1,54 @@
+#include "runtime/lock.hpp"
+
+#include "runtime/fatal.hpp"
+
+namespace weft::rt {
+
+namespace {
+constexpr int spins = 60;  // about 2 µs: longer than any critical section, shorter than a sleep and a wake-up
+}
+
+void lock::acquire_slow() noexcept {
+  for (int i = 0; i < spins; ++i) {
+    std::uint32_t seen = word_.load(relaxed);
+    if (seen == held_with_sleepers) break;  // others sleep already: one spinner is enough
+    if (seen == free_word && word_.compare_exchange_weak(seen, held, acquire, relaxed)) return;
+    cpu_relax();
+  }
+  // From here on the word says that there are sleepers, even if this thread turns out to be the only one:
+  // whoever takes the lock here cannot know, and one futile wake-up is cheaper than a lost one.
+  while (word_.exchange(held_with_sleepers, acquire) != free_word) futex_wait(&word_, held_with_sleepers);
+}
+
+#if WEFT_CHECKS
+
+namespace {
+
+// Ranks held by this thread. Goroutines never suspend with a lock held except to hand it to their commit step,
+// which runs on the same thread, so a count per thread is right.
+thread_local constinit std::uint16_t held_count[static_cast<std::size_t>(lock_rank::leaf) + 1] = {};
+
+WEFT_NOINLINE std::uint16_t* held_here() noexcept { return held_count; }
+
+}  // namespace
+
+void lock::check_rank() const noexcept {
+  const std::uint16_t* held_ranks = held_here();
+  for (auto r = static_cast<std::size_t>(rank_); r <= static_cast<std::size_t>(lock_rank::leaf); ++r) {
+    bool same_channel = rank_ == lock_rank::channel && r == static_cast<std::size_t>(rank_);
+    WEFT_ASSERT(held_ranks[r] == 0 || same_channel, "lock of rank {} taken while rank {} is held",
+                static_cast<int>(rank_), r);
+  }
+}
+
+void lock::note_acquired() const noexcept { ++held_here()[static_cast<std::size_t>(rank_)]; }
+
+void lock::note_released() const noexcept {
+  WEFT_ASSERT(held_here()[static_cast<std::size_t>(rank_)] > 0, "lock of rank {} released by a thread without it",
+              static_cast<int>(rank_));
+  --held_here()[static_cast<std::size_t>(rank_)];
+}
+
+#endif
+
+}  // namespace weft::rt

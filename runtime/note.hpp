@@ -1,0 +1,34 @@
+// A note: one thread sleeps on it, one other wakes it, once; `clear` makes it new. After Go's runtime.note.
+#pragma once
+
+#include "runtime/futex.hpp"
+
+namespace weft::rt {
+
+class note {
+ public:
+  void clear() noexcept { word_.store(0, relaxed); }
+
+  // release: what the waker did before is seen by the sleeper after sleep().
+  void wakeup() noexcept {
+    word_.store(1, release);
+    futex_wake(&word_, 1);
+  }
+
+  void sleep() noexcept {
+    while (word_.load(acquire) == 0) futex_wait(&word_, 0);
+  }
+
+  // False: `deadline` passed first (the wake-up may still come).
+  bool sleep_until(nanos deadline) noexcept {
+    while (word_.load(acquire) == 0) {
+      if (!futex_wait_until(&word_, 0, deadline)) return word_.load(acquire) != 0;
+    }
+    return true;
+  }
+
+ private:
+  atomic<std::uint32_t> word_{0};
+};
+
+}  // namespace weft::rt

@@ -1,0 +1,86 @@
+#include "runtime/overflow.hpp"
+
+#include "runtime/fatal.hpp"
+#include "runtime/stack.hpp"
+#include "runtime/thread.hpp"
+#include "runtime/traceback.hpp"
+
+#include <csignal>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+namespace weft::rt {
+
+namespace {
+
+constexpr std::size_t signal_stack_size = 64 * 1024;
+
+struct sigaction previous;
+
+void report_overflow(const G* g, void* context) noexcept {
+  char text[1024];
+  auto put = [&](auto format, const auto&... args) {
+    auto r = fmt::format_to_n(text, sizeof text, fmt::runtime(format), args...);
+    print_error({text, r.size < sizeof text ? r.size : sizeof text});
+  };
+  const char* quote = g->name[0] ? "'" : "";
+  put("goroutine {}{}{}{}{}: stack overflow\n    its stack has {} bytes; go({{.stack_size = n}}, f) gives it more\n", g->id,
+      g->name[0] ? " " : "", quote, static_cast<const char*>(g->name), quote, stack_size_of(g->origin));
+  trace_frame frames[32];
+  char name[768];
+  std::size_t n = trace_context(context, frames, 32);
+  for (std::size_t i = 0; i < n; ++i) put("    {}\n", symbolize(frames[i].pc, name, sizeof name));
+  if (g->spawn_pc) put("    started by {}\n", symbolize(g->spawn_pc, name, sizeof name));
+}
+
+void on_fault(int signal, siginfo_t* info, void* context) {
+  const G* g = stack_guard_owner(info->si_addr);
+  if (g) {
+    report_overflow(g, context);
+    ::signal(SIGSEGV, SIG_DFL);  // the instruction runs again and the process dies of it
+    return;
+  }
+  if (previous.sa_flags & SA_SIGINFO) {
+    previous.sa_sigaction(signal, info, context);
+  } else if (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN) {
+    ::sigaction(SIGSEGV, &previous, nullptr);
+  } else {
+    previous.sa_handler(signal);
+  }
+}
+
+}  // namespace
+
+void install_overflow_handler() noexcept {
+  struct sigaction action {};
+  ::sigaction(SIGSEGV, nullptr, &action);
+  if ((action.sa_flags & SA_SIGINFO) && action.sa_sigaction == on_fault) return;
+  previous = action;
+  action = {};
+  action.sa_sigaction = on_fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigemptyset(&action.sa_mask);
+  ::sigaction(SIGSEGV, &action, nullptr);
+}
+
+void* make_signal_stack() noexcept {
+  stack_t present{};
+  if (::sigaltstack(nullptr, &present) == 0 && !(present.ss_flags & SS_DISABLE)) return nullptr;
+  void* p = ::mmap(nullptr, signal_stack_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) return nullptr;
+  stack_t mine{};
+  mine.ss_sp = p;
+  mine.ss_size = signal_stack_size;
+  ::sigaltstack(&mine, nullptr);
+  return p;
+}
+
+void free_signal_stack(void* stack) noexcept {
+  if (!stack) return;
+  stack_t none{};
+  none.ss_flags = SS_DISABLE;
+  ::sigaltstack(&none, nullptr);
+  ::munmap(stack, signal_stack_size);
+}
+
+}  // namespace weft::rt

@@ -1,0 +1,14 @@
+// Recognises a goroutine that ran over its stack: a fault whose address lies in a guard page of ours.
+#pragma once
+
+namespace weft::rt {
+
+// Installs the SIGSEGV handler, once per process. Faults that are not a goroutine's overflow go to the handler that
+// was there before.
+void install_overflow_handler() noexcept;
+
+// Gives the calling thread a stack for signals, if it has none: on an overflown stack no handler can run.
+void* make_signal_stack() noexcept;
+void free_signal_stack(void* stack) noexcept;
+
+}  // namespace weft::rt

@@ -1,0 +1,50 @@
+#include "runtime/thread.hpp"
+
+#include <cerrno>
+#include <cxxabi.h>
+
+namespace weft::rt {
+
+namespace {
+
+#define WEFT_TLS_MODEL __attribute__((tls_model("initial-exec")))
+
+thread_local constinit thread_state* current WEFT_TLS_MODEL = nullptr;
+
+// A foreign thread's state and G. They go with the thread: a G of this kind is reached only through waits of
+// its own, and each of them is over when the thread leaves the call.
+struct foreign_thread : thread_state {
+  G own;
+  foreign_thread() noexcept {
+    own.kind = g_kind::foreign;
+    own.state.store(g_state::running, relaxed);
+    own.thread = this;
+    g = &own;
+    bind_to_this_thread();
+  }
+  ~foreign_thread() { current = nullptr; }
+};
+
+}  // namespace
+
+void thread_state::bind_to_this_thread() noexcept {
+  exceptions = reinterpret_cast<exception_state*>(abi::__cxa_get_globals());
+  errno_location = &errno;
+}
+
+thread_state* this_thread_or_null() noexcept { return current; }
+
+thread_state* this_thread() noexcept {
+  if (WEFT_UNLIKELY(!current)) {
+    static thread_local foreign_thread state;
+    current = &state;
+  }
+  return current;
+}
+
+void set_this_thread(thread_state* ts) noexcept { current = ts; }
+
+int get_errno() noexcept { return errno; }
+void set_errno(int value) noexcept { errno = value; }
+
+}  // namespace weft::rt

@@ -1,0 +1,35 @@
+// What the runtime keeps for each thread. All thread-locals of weft live behind the functions of this file.
+//
+// A compiler may keep the address of a thread-local in a register across a call, and a goroutine may come back
+// from that call on another thread. Therefore nobody takes the address of a thread_local outside thread.cpp:
+// the accessors are functions that are never inlined, and what they return is used up before the next suspension.
+#pragma once
+
+#include "runtime/config.hpp"
+#include "runtime/g.hpp"
+
+namespace weft::rt {
+
+struct thread_state {
+  G* g = nullptr;                         // what runs on this thread now
+  exception_state* exceptions = nullptr;  // this thread's __cxa_get_globals()
+  int* errno_location = nullptr;
+  bool worker = false;                    // an M of the scheduler; else a foreign thread
+
+  // Fills in what belongs to the calling thread.
+  void bind_to_this_thread() noexcept;
+};
+
+// The state of the calling thread, or null if it is a foreign thread that never waited.
+WEFT_NOINLINE thread_state* this_thread_or_null() noexcept;
+
+// The state of the calling thread; a foreign thread gets one, with a G of its own, on first use.
+WEFT_NOINLINE thread_state* this_thread() noexcept;
+
+void set_this_thread(thread_state* ts) noexcept;
+
+// The calling thread's errno, never cached across a suspension.
+WEFT_NOINLINE int get_errno() noexcept;
+WEFT_NOINLINE void set_errno(int value) noexcept;
+
+}  // namespace weft::rt

@@ -1,0 +1,43 @@
+// The deadlock check: every M sleeps, and nothing that weft knows of can wake one.
+//
+// It keeps silent while anything outside could: an armed timer, a descriptor that is waited for, a goroutine in
+// blocking() (its M does not sleep on a note), a signal channel, or a thread that weft did not start.
+
+#include "runtime/sanitizer.hpp"
+#include "sched/proc.hpp"
+
+#include <dirent.h>
+
+namespace weft::rt {
+
+namespace {
+
+// Threads of this process, or 0 if that cannot be told.
+std::uint32_t count_threads() noexcept {
+  DIR* d = ::opendir("/proc/self/task");
+  if (!d) return 0;
+  std::uint32_t n = 0;
+  while (const dirent* e = ::readdir(d)) n += e->d_name[0] != '.';
+  ::closedir(d);
+  return n;
+}
+
+}  // namespace
+
+void check_dead() noexcept {
+  if (!sched.options.deadlock_check || !sched.running.load(relaxed)) return;
+  if (sched.shutting_down.load(relaxed) || sched.world_stopping.load(relaxed)) return;
+  if (sched.live_ms > sched.idle_ms + sched.idle_locked_ms) return;
+  if (sched.global_size.load(relaxed) != 0 || sched.main_ended.load(acquire)) return;
+  if (sched.poll_waiters.load(relaxed) != 0 || sched.external_sources.load(relaxed) != 0) return;
+  for (std::uint32_t i = 0; i < sched.procs.load(relaxed); ++i) {
+    P* p = sched.all_ps[i].load(relaxed);
+    if (p->timers.wake_when() != 0 || !p->runq.empty() || p->status.load(relaxed) != p_status::idle) return;
+  }
+  // Ours: the Ms, sysmon, run()'s caller, threads an earlier run left behind; ThreadSanitizer has one of its own.
+  std::uint32_t ours = sched.live_ms + 2 + sched.left_behind.load(relaxed) + (tsan_running() ? 1 : 0);
+  if (count_threads() != ours) return;
+  fatal("all goroutines are asleep - deadlock!");
+}
+
+}  // namespace weft::rt

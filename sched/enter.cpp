@@ -1,0 +1,81 @@
+#include "sched/enter.hpp"
+
+#include "sched/proc.hpp"
+
+namespace weft::rt {
+
+bool entry_needs_fence = false;
+
+namespace {
+
+[[noreturn]] void sleep_for_good() noexcept {
+  // The run() this thread belonged to has returned. Its goroutine keeps its stack, and the thread sleeps.
+  for (;;) {
+    static constinit atomic<std::uint32_t> never{0};
+    futex_wait(&never, 0);
+  }
+}
+
+void queue_globally(G* g, void*) noexcept {
+  lock_guard hold(sched.mutex);
+  if (sched.shutting_down.load(relaxed)) {
+    g->set_state(g_state::runnable, g_state::waiting);  // stays where it is
+    return;
+  }
+  global_put(g);
+}
+
+// The goroutine gives way: it goes to the end of the global queue and its M looks for something else. An M without a
+// P goes to sleep there. Inside the runtime; returns on the M that picked the goroutine up.
+M* give_way(M* m) noexcept {
+  m->g->set_state(m->g->get_state(), g_state::runnable);  // from running, or from syscall when the runtime ends
+  return static_cast<M*>(switch_to(m, &m->g0, queue_globally, nullptr));
+}
+
+// The P was taken while the goroutine was in user code: get one, or queue.
+M* regain_p(M* m) noexcept {
+  {
+    lock_guard hold(sched.mutex);
+    m->requests.fetch_and(~request::revoked, relaxed);
+    if (m->p.load(relaxed)) return m;  // the taker gave up
+    --sched.detached_ms;
+    if (!sched.world_stopping.load(relaxed) && !sched.shutting_down.load(relaxed)) {
+      if (P* p = idle_p_get()) {
+        acquirep(m, p);
+        return m;
+      }
+    }
+  }
+  return give_way(m);
+}
+
+}  // namespace
+
+M* enter_slow(M* m) noexcept {
+  for (;;) {
+    std::uint32_t r = m->requests.load(acquire);
+    if (r & request::abandoned) sleep_for_good();
+    if (WEFT_UNLIKELY(sched.shutting_down.load(acquire))) return give_way(m);  // for good
+    if (r & request::revoked) {
+      m = regain_p(m);
+      continue;
+    }
+    if (r & request::in_syscall) {
+      m = finish_syscall(m);
+      continue;
+    }
+    if (r & request::stop) {
+      // The world stops: between goroutines this M will give its P up. When the world goes on, so do we.
+      if (sched.world_stopping.load(acquire)) return give_way(m);
+      m->requests.fetch_and(~request::stop, relaxed);
+      continue;
+    }
+    if (r & request::yield) {
+      m->requests.fetch_and(~request::yield, relaxed);
+      return give_way(m);
+    }
+    return m;
+  }
+}
+
+}  // namespace weft::rt

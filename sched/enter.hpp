@@ -1,0 +1,73 @@
+// Entering and leaving the runtime.
+//
+// Between entering and leaving, the M's P cannot be taken, so per-P data may be used. Outside (user code), sysmon and
+// stop-the-world may detach the P at any time; the M finds that out when it enters next.
+//
+// The asymmetric Dekker ("revoke"), both sides:
+//
+//     M, entering                          whoever takes the P (preempt.cpp)
+//     E1  depth = 1          (plain)       T1  requests |= revoked
+//     E2  compiler barrier                 T2  membarrier: a full barrier on every thread of the process
+//     E3  read requests      (plain)       T3  read depth
+//
+// If T3 reads 0, E1 was not visible at T2, so E3 comes after T2 and reads `revoked`: the M goes the slow way, takes
+// the scheduler's lock and finds its P gone. If T3 reads 1, the taker gives up and takes `revoked` back; the M may
+// have seen it or not, and in the slow way, under the lock, finds that it still has its P. Where the kernel has no
+// membarrier, E2 is a full fence.
+//
+// Leaving stores depth with release; T3 reads it with acquire: what the M did with the P is visible to the next owner.
+//
+// Calls nest (a callback of the runtime may enter again): only the outermost one looks at requests, since only
+// there may the goroutine be suspended.
+#pragma once
+
+#include "sched/types.hpp"
+
+namespace weft::rt {
+
+extern bool entry_needs_fence;  // no membarrier here
+
+WEFT_NOINLINE M* enter_slow(M* m) noexcept;
+
+// The M of the calling thread, or null on a foreign thread. No suspension until it is used.
+inline M* this_m() noexcept {
+  thread_state* ts = this_thread_or_null();
+  return ts && ts->worker ? static_cast<M*>(ts) : nullptr;
+}
+
+inline M* enter_runtime() noexcept {
+  M* m = this_m();
+  if (!m) return nullptr;
+  std::uint32_t depth = m->depth.load(relaxed);
+  if (WEFT_UNLIKELY(entry_needs_fence)) {
+    m->depth.exchange(depth + 1, seq_cst);
+  } else {
+    m->depth.store(depth + 1, relaxed);
+    std::atomic_signal_fence(seq_cst);
+  }
+  if (WEFT_UNLIKELY(depth == 0 && m->requests.load(relaxed) != 0)) return enter_slow(m);
+  return m;
+}
+
+// `m`: what enter_runtime returned, or the M that the last suspension came back on.
+inline void leave_runtime(M* m) noexcept {
+  if (m) m->depth.store(m->depth.load(relaxed) - 1, release);
+}
+
+// Enters for a block. Inside, `m()` is the present M: after a suspension assign what that returned.
+class [[nodiscard]] runtime_scope {
+ public:
+  runtime_scope() noexcept : m_(enter_runtime()) {}
+  ~runtime_scope() { leave_runtime(m_); }
+  runtime_scope(const runtime_scope&) = delete;
+  runtime_scope& operator=(const runtime_scope&) = delete;
+
+  M* m() const noexcept { return m_; }
+  void resumed_on(M* m) noexcept { m_ = m; }
+  G* g() const noexcept { return m_ ? m_->g : this_thread()->g; }
+
+ private:
+  M* m_;
+};
+
+}  // namespace weft::rt

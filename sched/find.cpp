@@ -1,0 +1,273 @@
+// find_runnable: where an M looks for work, in order, and how it goes to sleep. The essay is in proc.cpp.
+
+#include "netpoll/netpoll.hpp"
+#include "sched/proc.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace weft::rt {
+
+namespace {
+
+constexpr std::uint32_t global_queue_every = 61;     // a prime, so that no program's rhythm meets it
+constexpr nanos look_every = 100 * microsecond;      // the poller, while local work exists
+constexpr int steal_rounds = 4;
+constexpr int runnext_grace_spins = 80;              // about 3 µs
+
+nanos earlier(nanos a, nanos b) noexcept {
+  if (a == 0) return b;
+  return b == 0 ? a : std::min(a, b);
+}
+
+// Runs what is due in p's heap. *now is read when it is first needed; returns the heap's next time.
+nanos check_timers(P* p, bool own, nanos* now, bool* ran) {
+  nanos next = p->timers.wake_when();
+  if (next == 0) return 0;
+  if (*now == 0) *now = nanotime();
+  return p->timers.check(*now, own, ran);
+}
+
+// When the dispatcher has to come by again although there is local work.
+void plan_next_look(P* p, nanos now, nanos next_timer) noexcept {
+  if (next_timer == 0 && sched.poll_waiters.load(relaxed) == 0) {
+    p->next_look = 0;
+    return;
+  }
+  nanos in = look_every;
+  if (next_timer != 0) in = std::clamp<nanos>(next_timer - now, 0, look_every);
+  p->next_look = cpu_ticks() + static_cast<std::uint64_t>(in) * sched.ticks_per_us.load(relaxed) / 1000 + 1;
+}
+
+// Without blocking. One goroutine to run now, the others queued.
+G* look_at_poller(nanos now) noexcept {
+  if (sched.poll_waiters.load(relaxed) == 0) return nullptr;
+  nanos last = sched.last_poll.load(relaxed);
+  if (last == 0 || now - last < look_every / 2) return nullptr;  // somebody blocks there, or just looked
+  // One looker at a time: the others would fight for the kernel's lock (Go issue 65064).
+  if (!sched.last_poll.compare_exchange_strong(last, now, acq_rel, relaxed)) return nullptr;
+  g_list woken;
+  poll_network(0, woken);
+  G* g = woken.pop_front();
+  if (!g) return nullptr;
+  g->set_state(g_state::waiting, g_state::runnable);
+  ready_all(woken);
+  return g;
+}
+
+G* global_one(P* p, std::uint32_t max) noexcept {
+  if (sched.global_size.load(relaxed) == 0) return nullptr;
+  lock_guard hold(sched.mutex);
+  return global_get(p, max);
+}
+
+// runnext of a P that runs belongs to a conversation: it will most likely run there in a moment, with a warm cache.
+G* steal_runnext(P* victim) noexcept {
+  G* next = victim->runq.peek_next();
+  if (!next) return nullptr;
+  if (victim->status.load(relaxed) == p_status::running) {
+    std::uint64_t dispatches = victim->count.dispatches.get();
+    for (int i = 0; i < runnext_grace_spins; ++i) cpu_relax();
+    if (victim->count.dispatches.get() != dispatches || victim->runq.peek_next() != next) return nullptr;
+  }
+  return victim->runq.steal_next(next);
+}
+
+struct steal_result {
+  G* g = nullptr;
+  bool ran_timers = false;
+};
+
+// Four rounds over all Ps in random order: half a ring; in the last round timers and runnext, too.
+steal_result steal_work(M* m, P* mine, nanos* now, nanos* next_timer) {
+  std::uint32_t n = sched.procs.load(relaxed);
+  for (int round = 0; round < steal_rounds; ++round) {
+    bool last = round == steal_rounds - 1;
+    std::uint32_t at = m->random.below(n);
+    std::uint32_t stride = m->random.below(n) + 1;
+    while (std::gcd(stride, n) != 1) ++stride;
+    for (std::uint32_t i = 0; i < n; ++i, at = (at + stride) % n) {
+      if (sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) return {};
+      P* victim = sched.all_ps[at].load(acquire);
+      if (victim == mine) continue;
+      if (last && sched.timer_mask.has(at)) {
+        bool ran = false;
+        *next_timer = earlier(*next_timer, check_timers(victim, false, now, &ran));
+        if (ran) {
+          // The timers' functions made goroutines ready here; a thief may have come by already.
+          bool inherit;
+          return {mine->runq.get(&inherit), true};
+        }
+      }
+      if (sched.idle_mask.has(at)) continue;
+      if (G* g = victim->runq.steal_into(mine->runq)) {
+        mine->count.steals.add();
+        return {g, false};
+      }
+      if (last) {
+        if (G* g = steal_runnext(victim)) {
+          mine->count.steals.add();
+          return {g, false};
+        }
+      }
+    }
+  }
+  return {};
+}
+
+// After the M stopped spinning and gave its P up (S3): is there work that somebody made ready meanwhile? If so, takes a
+// P for it.
+P* recheck_queues() noexcept {
+  std::uint32_t n = sched.procs.load(acquire);
+  bool work = sched.global_size.load(seq_cst) != 0;
+  for (std::uint32_t i = 0; i < n && !work; ++i) {
+    if (sched.idle_mask.has(i)) continue;
+    work = !sched.all_ps[i].load(acquire)->runq.empty();
+  }
+  if (!work) return nullptr;
+  lock_guard hold(sched.mutex);
+  return idle_p_get();
+}
+
+void start_spinning(M* m) noexcept {
+  m->spinning = true;
+  sched.spinning.fetch_add(1, seq_cst);
+  sched.need_spinning.store(false, relaxed);
+}
+
+// The last resort: sleeps in the poller until something is ready or the earliest timer is due, if nobody else does.
+// True: look for work again (the M may have a P). *g: a goroutine to run at once, then the M has a P.
+bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
+  if (sched.poll_waiters.load(seq_cst) == 0 && until == 0) return false;
+  if (sched.last_poll.exchange(0, seq_cst) == 0) {
+    // Somebody else sleeps there, and must not sleep longer than our timers allow.
+    if (until != 0) {
+      nanos theirs = sched.poll_until.load(seq_cst);
+      if (theirs == 0 || theirs > until) netpoll_break();
+    }
+    return false;
+  }
+  sched.poll_until.store(until, seq_cst);
+  // Whoever made a timer earlier since we looked either saw that we sleep here and until when, and broke us off, or we
+  // see that timer now.
+  nanos again = earliest_timer();
+  until = earlier(until, again);
+  sched.poll_until.store(until, seq_cst);
+  nanos delay = until == 0 ? -1 : std::max<nanos>(until - nanotime(), 0);
+  if (sched.shutting_down.load(seq_cst)) delay = 0;
+  g_list woken;
+  poll_network(delay, woken);
+  nanos now = nanotime();
+  sched.poll_until.store(0, seq_cst);
+  sched.last_poll.store(now, seq_cst);
+  sched.coarse_now.store(now, relaxed);
+
+  P* p = nullptr;
+  if (!sched.shutting_down.load(acquire)) {
+    lock_guard hold(sched.mutex);
+    if (!sched.world_stopping.load(relaxed)) p = idle_p_get();
+  }
+  if (!p) {
+    ready_all(woken);
+    return false;
+  }
+  acquirep(m, p);
+  if (G* first = woken.pop_front()) {
+    first->set_state(g_state::waiting, g_state::runnable);
+    ready_all(woken);
+    *g = first;
+  } else if (was_spinning) {
+    start_spinning(m);
+  }
+  return true;
+}
+
+}  // namespace
+
+nanos earliest_timer() noexcept {
+  nanos least = 0;
+  std::uint32_t n = sched.procs.load(acquire);
+  for (std::uint32_t i = 0; i < n; ++i) {
+    if (!sched.timer_mask.has(i)) continue;
+    least = earlier(least, sched.all_ps[i].load(acquire)->timers.wake_when());
+  }
+  return least;
+}
+
+G* find_runnable(M* m, bool* inherit) noexcept {
+  *inherit = false;
+  for (;;) {
+    if (WEFT_UNLIKELY(sched.shutting_down.load(acquire))) return nullptr;
+    P* p = m->p.load(relaxed);
+    if (!p) {
+      stopm(m);
+      continue;
+    }
+    if (WEFT_UNLIKELY(sched.world_stopping.load(acquire))) {
+      stop_for_the_world(m);
+      continue;
+    }
+
+    nanos now = 0;
+    bool ran = false;
+    nanos next_timer = check_timers(p, true, &now, &ran);
+    if (p->next_look != 0 || p->sched_tick.load(relaxed) % global_queue_every == 0) {
+      if (now == 0) now = nanotime();
+      sched.coarse_now.store(now, relaxed);
+      G* g = look_at_poller(now);
+      plan_next_look(p, now, next_timer);
+      if (g) return g;
+      if (p->sched_tick.load(relaxed) % global_queue_every == 0) {
+        if ((g = global_one(p, 1))) return g;
+      }
+    } else if (next_timer != 0) {
+      plan_next_look(p, now, next_timer);
+    }
+
+    if (G* g = p->runq.get(inherit)) return g;
+    *inherit = false;
+    if (G* g = global_one(p, 0)) return g;
+    if (now == 0) now = nanotime();
+    if (G* g = look_at_poller(now)) return g;
+
+    // Spinning is for at most half of the busy Ps: it is work that may be in vain.
+    std::uint32_t procs = sched.procs.load(relaxed);
+    if (m->spinning || 2 * sched.spinning.load(relaxed) < procs - sched.idle_ps.load(relaxed)) {
+      if (!m->spinning) start_spinning(m);
+      steal_result r = steal_work(m, p, &now, &next_timer);
+      if (r.g) return r.g;
+      if (r.ran_timers) continue;
+    }
+
+    // Nothing anywhere: give up the P.
+    {
+      lock_guard hold(sched.mutex);
+      if (sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) continue;
+      if (G* g = global_get(p, 0)) return g;
+      if (!m->spinning && sched.need_spinning.load(relaxed)) {
+        start_spinning(m);
+        continue;
+      }
+      releasep(m);
+      idle_p_put(p);  // S1
+    }
+    bool was_spinning = m->spinning;
+    if (was_spinning) {
+      m->spinning = false;
+      sched.spinning.fetch_sub(1, seq_cst);  // S2
+      if (P* again = recheck_queues()) {     // S3
+        acquirep(m, again);
+        start_spinning(m);
+        continue;
+      }
+    }
+    G* g = nullptr;
+    if (sleep_in_poller(m, earliest_timer(), was_spinning, &g)) {
+      if (g) return g;
+      continue;
+    }
+    stopm(m);
+  }
+}
+
+}  // namespace weft::rt

@@ -1,0 +1,165 @@
+// How the runtime starts and ends.
+//
+// It ends when main has returned: nobody waits for the other goroutines. Each M stops where it next comes by: at the
+// scheduler's loop, or when its goroutine enters the runtime (the request `stop`). A goroutine that computes or blocks
+// is waited for at most options::shutdown_grace; then its thread is left behind: marked `abandoned`, it sleeps for good
+// at its next call. Afterwards every goroutine that did not end is abandoned: no waker claims it any more, its stack
+// and what it owns stay as they are.
+
+#include "netpoll/netpoll.hpp"
+#include "sched/proc.hpp"
+
+#include <stdexcept>
+#include <system_error>
+
+namespace weft::rt {
+
+namespace {
+
+constinit atomic<bool> started{false};
+
+void calibrate_ticks() noexcept {
+  static bool done = false;
+  if (done) return;
+  done = true;
+  constexpr nanos span = 200 * microsecond;
+  std::uint64_t ticks = cpu_ticks();
+  nanos begin = nanotime(), end;
+  while ((end = nanotime()) - begin < span) {
+  }
+  std::uint64_t per_us = (cpu_ticks() - ticks) * microsecond / static_cast<std::uint64_t>(end - begin);
+  sched.ticks_per_us.store(per_us ? per_us : 1, relaxed);
+}
+
+void ready_if_not_abandoned(G* g) noexcept {
+  if (g->claim(no_ticket)) ready(g);
+}
+
+void reset() noexcept {
+  lock_guard hold(sched.mutex);
+  sched.global = g_list{};
+  sched.global_size.store(0, relaxed);
+  sched.idle_p_list = nullptr;
+  sched.idle_m_list = nullptr;
+  sched.idle_ps.store(0, relaxed);
+  sched.idle_ms = sched.idle_locked_ms = sched.live_ms = sched.detached_ms = 0;
+  sched.all_ms.clear();
+  sched.spinning.store(0, relaxed);
+  sched.need_spinning.store(false, relaxed);
+  sched.poll_waiters.store(0, relaxed);
+  sched.poll_until.store(0, relaxed);
+  sched.last_poll.store(nanotime(), relaxed);
+  sched.last_forced_tick.store(nanotime(), relaxed);
+  sched.coarse_now.store(nanotime(), relaxed);
+  sched.world_stopping.store(false, relaxed);
+  sched.shutting_down.store(false, relaxed);
+  sched.main_ended.store(false, relaxed);
+  sched.housekeeper = nullptr;
+  sched.exit_note.clear();
+}
+
+// Waits until no M is left or `deadline`.
+void wait_for_ms(nanos deadline) noexcept {
+  for (;;) {
+    sched.exit_note.clear();
+    {
+      lock_guard hold(sched.mutex);
+      if (sched.live_ms == 0) return;
+    }
+    if (!sched.exit_note.sleep_until(deadline)) return;
+  }
+}
+
+// An M that did not come back in time and runs user code will never run again: true. False: it is in the runtime just
+// now, and stops or leaves it by itself. The protocol is that of enter.hpp, with `abandoned` for `revoked`.
+bool leave_behind(M* m) noexcept {
+  m->requests.fetch_or(request::abandoned, seq_cst);
+  heavy_barrier();
+  return m->depth.load(acquire) == 0;
+}
+
+}  // namespace
+
+void start_runtime(const scheduler_options& options) {
+  if (started.exchange(true, seq_cst)) throw std::logic_error("weft::run(): a runtime is running already");
+  try {
+    if (int error = netpoll_init()) throw std::system_error(error, std::generic_category(), "weft::run(): epoll");
+    static bool once = (init_membarrier(), poll_set_ready(ready_if_not_abandoned),
+                        set_dump_hook([](bool all) noexcept { dump_goroutines(2, all); }), true);
+    (void)once;
+    calibrate_ticks();
+    reset();
+    sched.options = options;
+    sched.default_stacks = stack_class_for(options.stack_size);
+    for (std::uint32_t i = 0; i < options.procs; ++i) make_p(i);
+  } catch (...) {
+    started.store(false, seq_cst);
+    throw;
+  }
+  sched.procs.store(options.procs, release);
+  sched.run_number.fetch_add(1, relaxed);
+  lock_guard hold(sched.mutex);
+  for (std::uint32_t i = options.procs; i-- > 0;) {
+    P* p = sched.all_ps[i].load(relaxed);
+    p->status.store(p_status::idle, relaxed);
+    p->next_look = 0;
+    idle_p_put(p);
+  }
+  sched.running.store(true, release);
+}
+
+void stop_runtime() noexcept {
+  std::vector<M*> ms;
+  {
+    lock_guard hold(sched.mutex);
+    sched.shutting_down.store(true, seq_cst);
+    ms = sched.all_ms;  // no new ones from here on: nobody finds a P
+    for (M* m : ms) {
+      m->requests.fetch_or(request::stop, seq_cst);
+      m->parked.wakeup();
+    }
+  }
+  netpoll_break();
+  wait_for_ms(nanotime() + sched.options.shutdown_grace);
+
+  for (M* m : ms) {
+    while (!m->finished.load(acquire)) {
+      if (leave_behind(m)) break;
+      timespec pause{0, 50 * microsecond};
+      nanosleep(&pause, nullptr);
+    }
+    if (m->finished.load(acquire)) {
+      pthread_join(m->thread, nullptr);
+      delete m;
+    } else {
+      pthread_detach(m->thread);  // it keeps its M
+      sched.left_behind.fetch_add(1, relaxed);
+    }
+  }
+
+  sched.running.store(false, release);
+  for_each_g(
+      [](G* g, void*) {
+        g_state s = g->get_state();
+        if (s != g_state::idle && s != g_state::dead && s != g_state::abandoned) g->abandon();
+      },
+      nullptr);
+  std::uint64_t spawned = sched.foreign_spawned.load(relaxed), ended = 0;
+  for (auto& slot : sched.all_ps) {
+    P* p = slot.load(acquire);
+    if (!p) break;
+    p->timers.clear();
+    bool inherit;
+    while (p->runq.get(&inherit)) {
+    }
+    while (G* g = p->free_gs.pop_front()) spawn_abort(g);
+    p->m.store(nullptr, relaxed);
+    p->status.store(p_status::dead, relaxed);
+    spawned += p->count.spawned.get();
+    ended += p->count.ended.get();
+  }
+  sched.ended_before = spawned - ended;
+  started.store(false, seq_cst);
+}
+
+}  // namespace weft::rt

@@ -1,0 +1,221 @@
+#include "sched/park.hpp"
+
+#include "sched/proc.hpp"
+
+namespace weft::rt {
+
+namespace {
+
+constexpr std::uint32_t visit_scheduler_every = 61;
+
+// Whether the M has to go by its scheduler loop before it runs the next goroutine: somebody asked for something, it is
+// time to look at timers and the poller, or at the global queue, or the thread is tied to its goroutine.
+bool must_visit_scheduler(M* m, P* p) noexcept {
+  if (m->requests.load(relaxed) != 0 || m->g->locked_to_thread) return true;
+  if (p->next_look != 0 && cpu_ticks() >= p->next_look) return true;
+  return p->sched_tick.load(relaxed) % visit_scheduler_every == visit_scheduler_every - 1 &&
+         (sched.global_size.load(relaxed) != 0 || sched.poll_waiters.load(relaxed) != 0);
+}
+
+// The goroutine to switch to without going by the scheduler's loop, or null.
+G* next_local(M* m, P* p) noexcept {
+  if (WEFT_UNLIKELY(must_visit_scheduler(m, p))) return nullptr;
+  bool inherit;
+  G* g = p->runq.get(&inherit);
+  if (!g) return nullptr;
+  if (WEFT_UNLIKELY(g->locked_to_thread)) {
+    m->picked = g;
+    return nullptr;
+  }
+  if (!inherit) p->sched_tick.store(p->sched_tick.load(relaxed) + 1, relaxed);
+  p->count.dispatches.add();
+  g->set_state(g_state::runnable, g_state::running);
+  return g;
+}
+
+M* owner_of(G* g) noexcept { return static_cast<M*>(g->thread); }
+
+void park_foreign(G* g, after_switch commit, void* arg, nanos deadline) noexcept {
+  g->thread_note.clear();
+  if (commit) commit(g, arg);
+  g->thread_note.sleep_until(deadline);
+}
+
+// --- timed waits
+
+// The timer of one timed wait. It may outlive the wait in somebody's heap (stopped timers are cleaned out lazily), so
+// it has memory of its own, counted: the waiter holds a reference and the heap another.
+struct wait_timer : timer {
+  G* g = nullptr;
+  wait_ticket ticket = 0;
+};
+
+void dispose_wait_timer(timer* t) noexcept { delete static_cast<wait_timer*>(t); }
+
+void wait_timed_out(void* arg, std::uint64_t, nanos) noexcept {
+  auto* t = static_cast<wait_timer*>(arg);
+  if (!t->g->claim(t->ticket)) return;
+  t->g->wake_value = t;  // "it was me"
+  ready(t->g);
+}
+
+struct timed_commit {
+  after_switch commit;
+  void* arg;
+  wait_timer* timer;
+};
+
+void commit_timed(G* g, void* arg) noexcept {
+  // Everything is read first: after `commit` the goroutine may run and its stack be gone. The timer is armed first, so
+  // that the wait's other party finds a wait that is complete.
+  timed_commit c = *static_cast<timed_commit*>(arg);
+  arm_timer(owner_of(g), c.timer);
+  if (c.commit) c.commit(g, c.arg);
+}
+
+}  // namespace
+
+M* park(M* m, after_switch commit, void* arg, wait_reason why) noexcept {
+  G* g = m ? m->g : this_thread()->g;
+  g->reason = why;
+  g->set_state(g_state::running, g_state::waiting);
+  if (WEFT_UNLIKELY(!m)) {
+    park_foreign(g, commit, arg, forever);
+    return nullptr;
+  }
+  WEFT_CHECK(m->depth.load(relaxed) == 1, "goroutine {} parks at depth {}", g->id, m->depth.load(relaxed));
+  P* p = m->p.load(relaxed);
+  p->count.parks[static_cast<std::size_t>(why)].add();
+  g->wait_since = sched.coarse_now.load(relaxed);
+  if (WEFT_UNLIKELY(g->has_canary)) stack_check_canary(g);
+  G* next = next_local(m, p);
+  return static_cast<M*>(switch_to(m, next ? next : &m->g0, commit, arg));
+}
+
+M* park_until(M* m, wait_ticket ticket, after_switch commit, void* arg, wait_reason why, nanos deadline,
+              bool* timed_out) {
+  *timed_out = false;
+  if (deadline == forever) return park(m, commit, arg, why);
+  if (!m) {
+    G* g = this_thread()->g;
+    g->reason = why;
+    g->set_state(g_state::running, g_state::waiting);
+    park_foreign(g, commit, arg, deadline);
+    if (g->claim(ticket)) {
+      g->set_state(g_state::waiting, g_state::running);
+      *timed_out = true;
+    } else {
+      g->thread_note.sleep();  // somebody claimed the wait; the wake-up is on its way
+    }
+    return nullptr;
+  }
+  m->p.load(relaxed)->timers.make_room();
+  auto* t = new wait_timer;
+  t->g = m->g;
+  t->ticket = ticket;
+  t->when = deadline;
+  t->function = wait_timed_out;
+  t->arg = t;
+  t->dispose = dispose_wait_timer;
+  m->g->wake_value = nullptr;
+  timed_commit c{commit, arg, t};
+  m = park(m, commit_timed, &c, why);
+  *timed_out = m->g->wake_value == t;
+  if (!*timed_out) del_timer(t);
+  t->release();
+  return m;
+}
+
+void ready(G* g) noexcept {
+  if (g->kind == g_kind::foreign) {
+    g->set_state(g_state::waiting, g_state::running);
+    g->thread_note.wakeup();  // the thread may be gone at the next instruction
+    return;
+  }
+  M* m = this_m();
+  P* p = m ? m->p.load(relaxed) : nullptr;
+  if (WEFT_LIKELY(p != nullptr)) {
+    WEFT_CHECK(m->depth.load(relaxed) > 0, "ready({}) outside the runtime", g->id);
+    g->set_state(g_state::waiting, g_state::runnable);
+    runqput(p, g, put_where::next);  // A1
+  } else {
+    lock_guard hold(sched.mutex);
+    if (!sched.running.load(relaxed) || sched.shutting_down.load(relaxed)) return;  // it never runs again
+    g->set_state(g_state::waiting, g_state::runnable);
+    global_put(g);
+  }
+  if (sched.idle_ps.load(seq_cst) != 0) wakep();  // A2
+}
+
+void ready_all(g_list& gs) noexcept {
+  if (gs.empty()) return;
+  M* m = this_m();
+  P* p = m ? m->p.load(relaxed) : nullptr;
+  std::size_t n = 0;
+  if (p) {
+    while (G* g = gs.pop_front()) {
+      g->set_state(g_state::waiting, g_state::runnable);
+      runqput(p, g, put_where::tail);
+      ++n;
+    }
+  } else {
+    lock_guard hold(sched.mutex);
+    if (!sched.running.load(relaxed) || sched.shutting_down.load(relaxed)) return;
+    while (G* g = gs.pop_front()) {
+      g->set_state(g_state::waiting, g_state::runnable);
+      global_put(g);
+      ++n;
+    }
+  }
+  // One helper looks for work, and wakes the next if it finds some. An M without a P cannot help itself.
+  if (n > 0 && sched.idle_ps.load(seq_cst) != 0) wakep();
+}
+
+// --- giving way
+
+namespace {
+
+void queue_again(G* g, void*) noexcept {
+  // To the end of everything that is runnable now. With goroutines in the global queue that is its end: this P
+  // comes to it after its own queue.
+  if (sched.global_size.load(relaxed) != 0) {
+    lock_guard hold(sched.mutex);
+    global_put(g);
+  } else {
+    runqput(owner_of(g)->p.load(relaxed), g, put_where::tail);
+  }
+  if (sched.idle_ps.load(relaxed) != 0) wakep();
+}
+
+}  // namespace
+
+M* yield_now(M* m) noexcept {
+  G* g = m->g;
+  P* p = m->p.load(relaxed);
+  p->count.yields.add();
+  if (WEFT_UNLIKELY(g->has_canary)) stack_check_canary(g);
+  bool visit = must_visit_scheduler(m, p);
+  G* next = visit ? nullptr : next_local(m, p);
+  if (!next && !visit && !m->picked && sched.global_size.load(relaxed) == 0) return m;  // nobody else
+  g->set_state(g_state::running, g_state::runnable);
+  return static_cast<M*>(switch_to(m, next ? next : &m->g0, queue_again, nullptr));
+}
+
+void end_goroutine() noexcept {
+  M* m = enter_runtime();
+  G* g = m->g;
+  if (WEFT_UNLIKELY(g->has_canary)) stack_check_canary(g);
+  if (g->locked_to_thread) {
+    g->lock_depth = 1;
+    unlock_os_thread(m);
+  }
+  if (!g->system) m->p.load(relaxed)->count.ended.add();
+  G* next = next_local(m, m->p.load(relaxed));
+  g->set_state(g_state::running, g_state::dead);
+  switch_to(
+      m, next ? next : &m->g0, [](G* dead, void*) { recycle(dead, owner_of(dead)); }, nullptr);
+  WEFT_ASSERT(false, "goroutine {} ran on after its end", g->id);
+  __builtin_unreachable();
+}
+
+}  // namespace weft::rt

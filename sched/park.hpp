@@ -1,0 +1,35 @@
+// The one funnel for all blocking: park and ready.
+//
+// park(): the calling goroutine (or foreign thread) stops; `commit` runs after it has left its stack and publishes it
+// (unlocks the channel that holds its waiter, adds its timer). From then on whoever finds it may claim it (the wake
+// word, runtime/g.hpp) and ready() it. A commit that finds out that there is no need to sleep calls ready() itself.
+//
+// All functions: inside the runtime (enter.hpp). `m` is null on a foreign thread.
+#pragma once
+
+#include "sched/enter.hpp"
+
+namespace weft::rt {
+
+// Returns the M on which the goroutine goes on.
+[[nodiscard]] M* park(M* m, after_switch commit, void* arg, wait_reason why) noexcept;
+
+// The same with a time limit: the wait ends at `deadline` (nanotime) unless somebody claims `ticket` first.
+// *timed_out says which. Throws std::bad_alloc before anything happened.
+[[nodiscard]] M* park_until(M* m, wait_ticket ticket, after_switch commit, void* arg, wait_reason why, nanos deadline,
+                            bool* timed_out);
+
+// g was claimed by the caller: it runs as soon as a P gets to it; on this P it is next. Also called by threads without
+// a P. A foreign thread is woken.
+void ready(G* g) noexcept;
+
+// Several, each at the tail: of this P's queue if there is a P, else of the global one.
+void ready_all(g_list& gs) noexcept;
+
+// Everything runnable now gets its turn first.
+[[nodiscard]] M* yield_now(M* m) noexcept;
+
+// Ends the calling goroutine; its stack is reused.
+[[noreturn]] void end_goroutine() noexcept;
+
+}  // namespace weft::rt

@@ -1,0 +1,324 @@
+// The scheduler: matching work (runnable goroutines, due timers, ready descriptors) with Ms and Ps.
+//
+// The goal: while there is work and a processor to spare, somebody works on it; while there is none, nobody burns a
+// processor. Both are easy apart and hard together, because work is made ready in one place and Ms go to sleep in
+// another. Three simple designs fail:
+//   - one central state under one lock: each spawn and each wake-up would meet there;
+//   - pass a P on directly whenever work is made ready: the thread that gets it wakes to work that its maker would
+//     have run in a microsecond, and both lose their caches;
+//   - wake a thread for each piece of work and let it look for itself: threads go to sleep and wake without end.
+//
+// The design is Go's. An M that has no work "spins": it looks at all queues for a bounded time. Whoever makes work ready
+// wakes one M, as a spinning one, if a P idles and nobody spins (wakep). The M that finds work stops spinning,
+// and if it was the last one it wakes the next, since there may be more (resetspinning). So parallelism unfolds step by
+// step, and a burst of ready goroutines does not wake a thundering herd.
+//
+// append-check-wake, the protocol that loses no wake-up:
+//
+//     who makes work ready                          an M that stops spinning (find.cpp)
+//     A1  append it to a queue, a heap              S1  give the P up: put it on the idle list
+//         (seq_cst store: full barrier)             S2  --spinning (seq_cst)
+//     A2  spinning == 0 and a P idles?              S3  look at every queue, heap and the poller again
+//         then wake one                             S4  found something: take a P again, spin again
+//
+//     If A2 reads spinning > 0, some S2 comes after it in the single order of seq_cst operations, and its S3
+//     sees A1. If A2 reads no idle P, then each M is running a P, and goes through S1..S3 when it has no work left.
+//     Submitting work that only this P can run (its own queue, while it runs) is never lost either way; the
+//     protocol decides whether somebody else may help.
+//
+// An M that is not spinning when it gives up its P does not look again. If wakep found no idle P at that moment
+// although work was there, it left need_spinning behind: whoever is about to give up a P then spins first.
+//
+// What an M may lack: an M in a system call left its P behind (syscall.cpp), a detached one lost it (preempt.cpp). It
+// may then use nothing that belongs to a P.
+
+#include "sched/proc.hpp"
+
+#include "runtime/overflow.hpp"
+
+#include <fmt/format.h>
+#include <memory>
+#include <sys/prctl.h>
+#include <utility>
+
+namespace weft::rt {
+
+constinit scheduler_storage the_scheduler;
+
+// --- idle Ps. All under sched.mutex.
+
+void idle_p_put(P* p) noexcept {
+  WEFT_CHECK(p->status.load(relaxed) == p_status::idle, "P {} goes idle in status {}", p->id,
+             static_cast<int>(p->status.load(relaxed)));
+  if (p->timers.wake_when() == 0) {
+    sched.timer_mask.clear(p->id);
+    // A thread without a P may have armed a timer here meanwhile: it sets the mask after the timer is in the heap.
+    if (p->timers.wake_when() != 0) sched.timer_mask.set(p->id);
+  }
+  sched.idle_mask.set(p->id);
+  p->next_idle = sched.idle_p_list;
+  sched.idle_p_list = p;
+  sched.idle_ps.fetch_add(1, seq_cst);  // S1
+}
+
+P* idle_p_get() noexcept {
+  P* p = sched.idle_p_list;
+  if (!p) return nullptr;
+  sched.idle_p_list = p->next_idle;
+  p->next_idle = nullptr;
+  sched.timer_mask.set(p->id);
+  sched.idle_mask.clear(p->id);
+  sched.idle_ps.fetch_sub(1, seq_cst);
+  // The first P out of idle ends sysmon's deep sleep.
+  if (sched.sysmon_waits.load(relaxed)) {
+    sched.sysmon_waits.store(false, relaxed);
+    sched.sysmon_note.wakeup();
+  }
+  return p;
+}
+
+// --- M holds P
+
+void acquirep(M* m, P* p) noexcept {
+  WEFT_CHECK(!m->p.load(relaxed) && !p->m.load(relaxed), "M {} takes P {} which M {} holds", m->id, p->id,
+             fmt::ptr(p->m.load(relaxed)));
+  m->p.store(p, relaxed);
+  p->m.store(m, relaxed);
+  p->status.store(p_status::running, release);
+}
+
+P* releasep(M* m) noexcept {
+  P* p = m->p.load(relaxed);
+  WEFT_CHECK(p && p->m.load(relaxed) == m && p->status.load(relaxed) == p_status::running,
+             "M {} gives up a P it does not hold", m->id);
+  m->p.store(nullptr, relaxed);
+  p->m.store(nullptr, relaxed);
+  p->status.store(p_status::idle, release);
+  return p;
+}
+
+// --- starting and stopping Ms
+
+namespace {
+
+void* m_thread(void* arg) noexcept {
+  M* m = static_cast<M*>(arg);
+  set_this_thread(m);
+  m->bind_to_this_thread();
+  adopt_thread_stack(&m->g0);
+  ::prctl(PR_SET_TIMERSLACK, 1UL);  // else the kernel adds up to 50 µs to every deadline
+  void* signal_stack = make_signal_stack();
+  m_main(m);
+  free_signal_stack(signal_stack);
+  return nullptr;
+}
+
+// Throws nothing: null if there is no memory or no thread to be had.
+M* new_m(P* p, bool spinning) noexcept {
+  std::unique_ptr<M> m;
+  std::uint32_t id;
+  {
+    lock_guard hold(sched.mutex);
+    if (sched.live_ms >= sched.options.max_threads) return nullptr;
+    try {
+      m = std::make_unique<M>();
+      sched.all_ms.push_back(m.get());
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+    id = static_cast<std::uint32_t>(sched.next_m_id++);
+    ++sched.live_ms;
+  }
+  m->worker = true;
+  m->id = id;
+  m->g0.kind = g_kind::scheduler;
+  m->g0.state.store(g_state::running, relaxed);
+  m->g0.thread = m.get();
+  m->g = &m->g0;
+  m->random = random_source(0x9e3779b97f4a7c15u * (id + 1));
+  m->next_p = p;
+  m->spinning = spinning;
+
+  if (pthread_create(&m->thread, nullptr, m_thread, m.get()) != 0) {
+    lock_guard hold(sched.mutex);
+    --sched.live_ms;
+    std::erase(sched.all_ms, m.get());
+    return nullptr;
+  }
+  char name[16];
+  *fmt::format_to_n(name, sizeof name - 1, "weft-m{}", id).out = '\0';
+  pthread_setname_np(m->thread, name);
+  return m.release();
+}
+
+M* idle_m_get() noexcept {
+  M* m = sched.idle_m_list;
+  if (!m) return nullptr;
+  sched.idle_m_list = m->next_idle;
+  m->next_idle = nullptr;
+  m->in_idle_list = false;
+  --sched.idle_ms;
+  return m;
+}
+
+}  // namespace
+
+void startm(P* p, bool spinning) noexcept {
+  M* m;
+  {
+    lock_guard hold(sched.mutex);
+    if (!p) {
+      p = idle_p_get();
+      if (!p) {
+        if (spinning) sched.spinning.fetch_sub(1, seq_cst);
+        return;
+      }
+    }
+    m = idle_m_get();
+    if (m) {
+      m->spinning = spinning;
+      m->next_p = p;
+    }
+  }
+  if (m) {
+    m->parked.wakeup();
+    return;
+  }
+  if (new_m(p, spinning)) return;
+  // No thread to be had. What the P would have run is for those that run already.
+  lock_guard hold(sched.mutex);
+  bool inherit;
+  while (G* g = p->runq.get(&inherit)) global_put(g);
+  idle_p_put(p);
+  if (spinning) sched.spinning.fetch_sub(1, seq_cst);
+}
+
+void stopm(M* m) noexcept {
+  {
+    lock_guard hold(sched.mutex);
+    if (sched.shutting_down.load(relaxed)) return;
+    m->next_idle = sched.idle_m_list;
+    sched.idle_m_list = m;
+    m->in_idle_list = true;
+    ++sched.idle_ms;
+    check_dead();
+  }
+  m->parked.sleep();
+  m->parked.clear();
+  if (P* p = std::exchange(m->next_p, nullptr)) acquirep(m, p);
+}
+
+void wakep() noexcept {
+  std::uint32_t none = 0;
+  if (sched.spinning.load(seq_cst) != 0 || !sched.spinning.compare_exchange_strong(none, 1, seq_cst, relaxed)) return;
+  P* p;
+  {
+    lock_guard hold(sched.mutex);
+    p = sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed) ? nullptr : idle_p_get();
+    if (!p) {
+      // Nobody idles now; but an M that is just giving up its P may not look again unless it is told to.
+      sched.need_spinning.store(true, seq_cst);
+      sched.spinning.fetch_sub(1, seq_cst);
+      return;
+    }
+  }
+  startm(p, true);
+}
+
+void resetspinning(M* m) noexcept {
+  m->spinning = false;
+  sched.spinning.fetch_sub(1, seq_cst);
+  if (sched.idle_ps.load(seq_cst) != 0) wakep();
+}
+
+void handoffp(P* p) noexcept {
+  WEFT_CHECK(p->status.load(relaxed) == p_status::idle, "P {} handed off in status {}", p->id,
+             static_cast<int>(p->status.load(relaxed)));
+  // Its own work or shared work: somebody has to run it.
+  if (!p->runq.empty() || sched.global_size.load(seq_cst) != 0) return startm(p, false);
+  // Nobody spins and nobody idles: work that appears now would find no helper.
+  std::uint32_t none = 0;
+  if (sched.spinning.load(seq_cst) + sched.idle_ps.load(seq_cst) == 0 &&
+      sched.spinning.compare_exchange_strong(none, 1, seq_cst, relaxed)) {
+    sched.need_spinning.store(false, relaxed);
+    return startm(p, true);
+  }
+  nanos when;
+  {
+    lock_guard hold(sched.mutex);
+    if (sched.world_stopping.load(relaxed)) {
+      p->status.store(p_status::stopped, relaxed);
+      if (--sched.stop_wait == 0) sched.stop_note.wakeup();
+      return;
+    }
+    bool start = sched.global_size.load(relaxed) != 0 ||
+                 // the last P, and nobody polls: somebody must
+                 (sched.idle_ps.load(relaxed) == sched.procs.load(relaxed) - 1 && sched.last_poll.load(relaxed) != 0);
+    if (!start) {
+      when = p->timers.wake_when();
+      idle_p_put(p);
+    } else {
+      when = -1;
+    }
+  }
+  if (when < 0) return startm(p, false);
+  if (when > 0) wake_net_poller(when);
+}
+
+// --- an M's life
+
+namespace {
+
+// Runs g, which the caller took from a queue, until the M is back on its own stack.
+void execute(M* m, G* g, bool inherit) noexcept {
+  P* p = m->p.load(relaxed);
+  if (!inherit) p->sched_tick.store(p->sched_tick.load(relaxed) + 1, relaxed);
+  p->count.dispatches.add();
+  // A request to yield was meant for the last one.
+  if (m->requests.load(relaxed) & request::yield) m->requests.fetch_and(~request::yield, relaxed);
+  g->set_state(g_state::runnable, g_state::running);
+  switch_to(m, g, nullptr, nullptr);
+}
+
+// What this M shall run next, or null when the runtime ends.
+G* schedule(M* m, bool* inherit) noexcept {
+  for (;;) {
+    if (m->locked_g) {
+      stop_locked_m(m);
+      if (sched.shutting_down.load(acquire)) return nullptr;
+      *inherit = false;
+      return m->locked_g;
+    }
+    G* g = std::exchange(m->picked, nullptr);
+    *inherit = false;
+    if (!g) g = find_runnable(m, inherit);
+    if (!g) return nullptr;
+    if (m->spinning) resetspinning(m);
+    if (g->locked_to_thread && g->locked_thread != m) {
+      start_locked_m(m, g);
+      continue;
+    }
+    return g;
+  }
+}
+
+}  // namespace
+
+void m_main(M* m) noexcept {
+  if (P* p = std::exchange(m->next_p, nullptr)) acquirep(m, p);
+  bool inherit;
+  while (G* g = schedule(m, &inherit)) execute(m, g, inherit);
+
+  lock_guard hold(sched.mutex);
+  if (m->p.load(relaxed)) {
+    // The runtime ends while this M holds a P.
+    P* p = releasep(m);
+    p->status.store(p_status::stopped, relaxed);
+    if (sched.world_stopping.load(relaxed) && --sched.stop_wait == 0) sched.stop_note.wakeup();
+  }
+  m->finished.store(true, release);
+  --sched.live_ms;
+  sched.exit_note.wakeup();
+}
+
+}  // namespace weft::rt

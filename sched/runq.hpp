@@ -1,0 +1,147 @@
+// The run queue of one P: a ring of 256 and the slot `runnext`, after Go's runqput, runqget and runqgrab.
+//
+// One owner (the M that holds the P) puts at the tail and takes at the head; any other P may steal from the head.
+//
+//   ring_[head .. tail)   runnable Gs. Only the owner moves tail; owner and thieves move head by CAS.
+//   runnext               the G made ready last, which runs next in the time slice of the one that readied it, so
+//                         that two goroutines that talk to each other are scheduled as one. Thieves take it last.
+//
+// Orders:
+//   tail   the owner stores with release: a thief that loads it with acquire sees the slots below it. `publish` makes
+//          the store seq_cst for the "append-check-wake" protocol (proc.cpp): after it the owner reads whether
+//          anybody idles, and the one that goes idle announces that first and then reads the queue.
+//   head   whoever takes has read the slots first and claims them by a release CAS; the owner loads head with acquire
+//          before it reuses a slot, so the reads of the thief happened before.
+//   slots  relaxed atomics: a slow thief may read a slot that is being reused, and its CAS on head then fails.
+#pragma once
+
+#include "runtime/atomic.hpp"
+#include "runtime/config.hpp"
+#include "runtime/fatal.hpp"
+#include "runtime/g.hpp"
+
+#include <array>
+#include <cstdint>
+
+namespace weft::rt {
+
+template <std::uint32_t Capacity>
+class basic_run_queue {
+  static_assert((Capacity & (Capacity - 1)) == 0 && Capacity >= 4);
+
+ public:
+  // --- the owner
+
+  // Makes g the next to run. What was next before is returned and has to be put elsewhere.
+  // seq_cst: publishes g and is the barrier of append-check-wake.
+  [[nodiscard]] G* put_next(G* g) noexcept { return next_.exchange(g, seq_cst); }
+
+  enum class barrier : bool { no, publish };
+
+  // At the tail. False: full.
+  [[nodiscard]] bool put(G* g, barrier b) noexcept {
+    std::uint32_t tail = tail_.load(relaxed);
+    if (tail - head_.load(acquire) >= Capacity) return false;
+    ring_[tail % Capacity].store(g, relaxed);
+    tail_.store(tail + 1, b == barrier::publish ? seq_cst : release);
+    return true;
+  }
+
+  // The ring is full: moves half of it to `out`. False: a thief made room meanwhile.
+  [[nodiscard]] bool take_half(g_list& out) noexcept {
+    std::uint32_t head = head_.load(acquire);
+    std::uint32_t n = (tail_.load(relaxed) - head) / 2;
+    if (n != Capacity / 2) return false;
+    std::array<G*, Capacity / 2> batch;
+    for (std::uint32_t i = 0; i < n; ++i) batch[i] = ring_[(head + i) % Capacity].load(relaxed);
+    if (!head_.compare_exchange_strong(head, head + n, release, relaxed)) return false;
+    for (G* g : batch) out.push_back(g);
+    return true;
+  }
+
+  // The next to run, or null. `inherit`: it was runnext and goes on in the present time slice.
+  [[nodiscard]] G* get(bool* inherit) noexcept {
+    // Only the owner makes runnext non-null, so null cannot be missed; a thief may take it between the two steps.
+    if (G* g = next_.load(relaxed)) {
+      if (next_.compare_exchange_strong(g, nullptr, acquire, relaxed)) {
+        *inherit = true;
+        return g;
+      }
+    }
+    *inherit = false;
+    return get_from_ring();
+  }
+
+  [[nodiscard]] G* get_from_ring() noexcept {
+    std::uint32_t head = head_.load(acquire);
+    for (;;) {
+      if (tail_.load(relaxed) == head) return nullptr;
+      G* g = ring_[head % Capacity].load(relaxed);
+      if (head_.compare_exchange_strong(head, head + 1, release, acquire)) return g;
+    }
+  }
+
+  std::uint32_t room() const noexcept { return Capacity - (tail_.load(relaxed) - head_.load(acquire)); }
+
+  // --- anybody
+
+  // Nothing here at some instant during the call. Reading head, tail and runnext one after the other is not enough:
+  // a G may move from runnext to the ring in between; an unchanged tail shows that none did.
+  bool empty() const noexcept {
+    for (;;) {
+      std::uint32_t head = head_.load(seq_cst);
+      std::uint32_t tail = tail_.load(seq_cst);
+      G* next = next_.load(seq_cst);
+      if (tail == tail_.load(seq_cst)) return head == tail && next == nullptr;
+    }
+  }
+
+  std::uint32_t size() const noexcept {
+    std::uint32_t n = tail_.load(relaxed) - head_.load(relaxed);
+    return (n > Capacity ? 0 : n) + (next_.load(relaxed) ? 1 : 0);
+  }
+
+  G* peek_next() const noexcept { return next_.load(relaxed); }
+
+  // By the owner of `mine`, which is empty: moves half of this ring there and returns the last one of it to run at
+  // once. Null: nothing to take.
+  [[nodiscard]] G* steal_into(basic_run_queue& mine) noexcept {
+    std::uint32_t my_tail = mine.tail_.load(relaxed);
+    std::uint32_t n = grab(mine, my_tail);
+    if (n == 0) return nullptr;
+    --n;
+    G* g = mine.ring_[(my_tail + n) % Capacity].load(relaxed);
+    if (n > 0) mine.tail_.store(my_tail + n, release);
+    return g;
+  }
+
+  // Takes runnext from another P; the last resort of a thief.
+  [[nodiscard]] G* steal_next(G* expected) noexcept {
+    return expected && next_.compare_exchange_strong(expected, nullptr, acquire, relaxed) ? expected : nullptr;
+  }
+
+ private:
+  std::uint32_t grab(basic_run_queue& mine, std::uint32_t my_tail) noexcept {
+    for (;;) {
+      std::uint32_t head = head_.load(acquire);
+      std::uint32_t tail = tail_.load(acquire);
+      std::uint32_t n = tail - head;
+      n -= n / 2;
+      if (n == 0) return 0;
+      if (n > Capacity / 2) continue;  // head and tail were not read at one instant
+      for (std::uint32_t i = 0; i < n; ++i) {
+        mine.ring_[(my_tail + i) % Capacity].store(ring_[(head + i) % Capacity].load(relaxed), relaxed);
+      }
+      if (head_.compare_exchange_strong(head, head + n, release, relaxed)) return n;
+    }
+  }
+
+  alignas(64) atomic<std::uint32_t> head_{0};
+  alignas(64) atomic<std::uint32_t> tail_{0};
+  atomic<G*> next_{nullptr};
+  std::array<atomic<G*>, Capacity> ring_{};
+};
+
+using run_queue = basic_run_queue<256>;
+
+}  // namespace weft::rt

@@ -1,0 +1,56 @@
+// Putting goroutines on queues: a P's own, and the global one.
+
+#include "sched/proc.hpp"
+
+#include <algorithm>
+
+namespace weft::rt {
+
+namespace {
+
+// The ring is full: half of it and g go to the global queue.
+bool put_slow(P* p, G* g) noexcept {
+  g_list batch;
+  if (!p->runq.take_half(batch)) return false;
+  batch.push_back(g);
+  lock_guard hold(sched.mutex);
+  sched.global.append(batch);
+  sched.global_size.store(static_cast<std::uint32_t>(sched.global.size()), seq_cst);
+  return true;
+}
+
+}  // namespace
+
+void runqput(P* p, G* g, put_where where) noexcept {
+  if (where == put_where::next) {
+    g = p->runq.put_next(g);
+    if (!g) return;
+  }
+  while (!p->runq.put(g, run_queue::barrier::publish) && !put_slow(p, g)) {
+  }
+}
+
+void global_put(G* g) noexcept {
+  sched.global.push_back(g);
+  sched.global_size.store(static_cast<std::uint32_t>(sched.global.size()), seq_cst);
+}
+
+G* global_get(P* p, std::uint32_t max) noexcept {
+  auto size = static_cast<std::uint32_t>(sched.global.size());
+  if (size == 0) return nullptr;
+  // A fair share, at most half a ring and what fits.
+  std::uint32_t n = std::min(size, size / sched.procs.load(relaxed) + 1);
+  if (max > 0) n = std::min(n, max);
+  n = std::min({n, 128u, p->runq.room() + 1});
+  G* g = sched.global.pop_front();
+  for (std::uint32_t i = 1; i < n; ++i) {
+    G* more = sched.global.pop_front();  // off this list before a thief can find it in the ring
+    bool fits = p->runq.put(more, run_queue::barrier::no);
+    WEFT_CHECK(fits, "P {} has room for {} and took no goroutine", p->id, p->runq.room());
+    (void)fits;
+  }
+  sched.global_size.store(static_cast<std::uint32_t>(sched.global.size()), relaxed);
+  return g;
+}
+
+}  // namespace weft::rt

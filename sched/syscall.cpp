@@ -1,0 +1,87 @@
+// System calls: an M leaves its P behind, marked, and takes it back with one CAS if nobody wanted it meanwhile.
+//
+//   enter_syscall   running → syscall    the P stays near, without an M
+//   exit_syscall    syscall → running    fast: one CAS
+//   sysmon          syscall → idle       it took too long: the P is handed off (retake)
+//   stop the world  syscall → stopped
+//
+// A goroutine in a system call that calls into weft (a callback of a library) is back: request::in_syscall sends
+// every entry to finish_syscall.
+
+#include "sched/proc.hpp"
+
+#include <utility>
+
+namespace weft::rt {
+
+void enter_syscall() noexcept {
+  M* m = enter_runtime();
+  if (!m) return;  // a foreign thread has no P to leave
+  if (m->depth.load(relaxed) == 1) {
+    P* p = m->p.load(relaxed);
+    m->g->set_state(g_state::running, g_state::syscall);
+    m->requests.fetch_or(request::in_syscall, relaxed);
+    m->syscall_p = p;
+    m->p.store(nullptr, relaxed);
+    p->m.store(nullptr, relaxed);
+    p->syscall_tick.store(p->syscall_tick.load(relaxed) + 1, relaxed);
+    // release: whoever takes the P sees all that was done with it.
+    p->status.store(p_status::syscall, release);
+    // sysmon may sleep deeply, if every other P idles.
+    if (WEFT_UNLIKELY(sched.sysmon_waits.load(seq_cst))) {
+      lock_guard hold(sched.mutex);
+      if (sched.sysmon_waits.load(relaxed)) {
+        sched.sysmon_waits.store(false, relaxed);
+        sched.sysmon_note.wakeup();
+      }
+    }
+  }
+  leave_runtime(m);
+}
+
+void exit_syscall() noexcept {
+  M* m = enter_runtime();  // comes by finish_syscall
+  leave_runtime(m);
+}
+
+namespace {
+void queue_after_syscall(G* g, void*) noexcept {
+  lock_guard hold(sched.mutex);
+  if (sched.shutting_down.load(relaxed)) {
+    g->set_state(g_state::runnable, g_state::waiting);
+    return;
+  }
+  global_put(g);
+}
+}  // namespace
+
+M* finish_syscall(M* m) noexcept {
+  m->requests.fetch_and(~request::in_syscall, relaxed);
+  P* p = std::exchange(m->syscall_p, nullptr);
+  p_status left = p_status::syscall;
+  // acq_rel: it is ours again with all that was done to it.
+  if (p->status.compare_exchange_strong(left, p_status::running, acq_rel, relaxed)) {
+    m->p.store(p, relaxed);
+    p->m.store(m, relaxed);
+    m->g->set_state(g_state::syscall, g_state::running);
+    return m;
+  }
+  {
+    lock_guard hold(sched.mutex);
+    P* other = sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed) ? nullptr : idle_p_get();
+    if (other) {
+      acquirep(m, other);
+      m->g->set_state(g_state::syscall, g_state::running);
+      return m;
+    }
+  }
+  m->g->set_state(g_state::syscall, g_state::runnable);
+  return static_cast<M*>(switch_to(m, &m->g0, queue_after_syscall, nullptr));
+}
+
+bool retake_syscall(P* p) noexcept {
+  p_status left = p_status::syscall;
+  return p->status.compare_exchange_strong(left, p_status::idle, acq_rel, relaxed);
+}
+
+}  // namespace weft::rt

@@ -1,0 +1,74 @@
+// Timers meet the scheduler: arming, sleeping, and telling the poller that it sleeps too long.
+
+#include "netpoll/netpoll.hpp"
+#include "sched/proc.hpp"
+
+namespace weft::rt {
+
+namespace {
+
+// The heap for a new timer: the current P's. The caller is inside the runtime, so the P stays. A thread without a P uses
+// the first P's.
+P* p_for_timers(M* m) noexcept {
+  P* p = m ? m->p.load(relaxed) : nullptr;
+  return p ? p : sched.all_ps[0].load(acquire);
+}
+
+void armed(M* m, P* p, nanos when, bool earliest) noexcept {
+  sched.timer_mask.set(p->id);
+  if (m && m->p.load(relaxed) == p) p->next_look = 1;  // the dispatcher plans anew
+  if (earliest) wake_net_poller(when);
+}
+
+void wake_sleeper(void* g, std::uint64_t, nanos) noexcept { ready(static_cast<G*>(g)); }
+
+void commit_sleep(G* g, void* arg) noexcept { arm_timer(static_cast<M*>(g->thread), static_cast<timer*>(arg)); }
+
+}  // namespace
+
+void arm_timer(M* m, timer* t) noexcept {
+  P* p = p_for_timers(m);
+  nanos when = t->when;
+  bool earliest = p->timers.add(t);
+  armed(m, p, when, earliest);
+}
+
+bool rearm_timer(M* m, timer* t, nanos when, nanos period, timer_function f, void* arg, std::uint64_t seq) {
+  P* p = p_for_timers(m);
+  change_result r = change_timer(p->timers, t, when, period, f, arg, seq);
+  armed(m, p, when, r.earliest);
+  return r.was_pending;
+}
+
+void set_io_deadline(M* m, poll_desc* pd, poll_mode mode, nanos deadline) {
+  P* p = p_for_timers(m);
+  g_list woken;
+  deadline_result r = poll_set_deadline(p->timers, pd, mode, deadline, woken);
+  if (r.when != 0) armed(m, p, r.when, r.earliest);
+  while (G* g = woken.pop_front()) {
+    if (g->claim(no_ticket)) ready(g);
+  }
+}
+
+void wake_net_poller(nanos when) noexcept {
+  if (sched.last_poll.load(seq_cst) == 0) {
+    // Somebody sleeps in the poller, until poll_until. If that is stored only after this look, the sleeper reads the
+    // heaps again after storing it (sleep_in_poller).
+    nanos until = sched.poll_until.load(seq_cst);
+    if (until == 0 || until > when) netpoll_break();
+  } else if (sched.idle_ps.load(seq_cst) != 0) {
+    // Nobody sleeps there: a timer is work like a goroutine, and somebody shall wait for it.
+    wakep();
+  }
+}
+
+M* sleep_until(M* m, nanos deadline) {
+  m->p.load(relaxed)->timers.make_room();
+  timer t;  // on this stack: it leaves the heap before its function runs, and only that ends this wait
+  t.when = deadline;
+  t.function = wake_sleeper;
+  t.arg = m->g;
+  return park(m, commit_sleep, &t, wait_reason::sleep);
+}
+
+}  // namespace weft::rt

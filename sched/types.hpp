@@ -1,0 +1,214 @@
+// P, M and the scheduler's shared state.
+//
+//   G (runtime/g.hpp)  a goroutine
+//   M                  an OS thread; its own stack ("g0") runs the scheduler's loop
+//   P                  the right to run goroutines: there are procs() of them, and an M runs Gs only while it holds one
+//
+// Who may touch a field is said beside it. "owner": the M that holds the P, or whoever took the P out of a list
+// and has not passed it on. "sched": under scheduler::mutex.
+#pragma once
+
+#include "runtime/context.hpp"
+#include "runtime/lock.hpp"
+#include "runtime/note.hpp"
+#include "runtime/random.hpp"
+#include "runtime/stack.hpp"
+#include "sched/runq.hpp"
+#include "timers/timer_heap.hpp"
+
+#include <array>
+#include <cstdint>
+#include <pthread.h>
+#include <vector>
+
+namespace weft::rt {
+
+struct M;
+struct P;
+
+// A counter with one writer: the owner of the P. Others read it at any time.
+class owned_counter {
+ public:
+  void add(std::uint64_t n = 1) noexcept { value_.store(value_.load(relaxed) + n, relaxed); }
+  std::uint64_t get() const noexcept { return value_.load(relaxed); }
+
+ private:
+  atomic<std::uint64_t> value_{0};
+};
+
+//   status    the P is                                who may change that
+//   idle      on the idle list, or being passed on    sched (idle list), whoever passes it on
+//   running   held by an M                            that M; sysmon and stop-the-world by detaching (preempt.cpp)
+//   syscall   left behind by an M in a system call    whoever wins the CAS: the M that returns, sysmon, stop-the-world
+//   stopped   stopped with the world                  who stopped the world
+//   dead      beyond procs()                          set_procs
+enum class p_status : std::uint8_t { idle, running, syscall, stopped, dead };
+
+struct alignas(cache_line) P {
+  explicit P(std::uint32_t number) noexcept : id(number) {}
+
+  const std::uint32_t id;
+  atomic<p_status> status{p_status::dead};
+  atomic<M*> m{nullptr};                    // owner; read by sysmon
+  P* next_idle = nullptr;                   // sched
+  atomic<std::uint32_t> sched_tick{0};      // owner: one more for each new time slice
+  atomic<std::uint32_t> syscall_tick{0};    // owner: one more for each system call
+
+  run_queue runq;
+
+  // Owner. When, in cpu_ticks, the dispatcher must look at timers and the poller; 0: nothing to look for.
+  std::uint64_t next_look = 0;
+
+  timer_heap timers;
+
+  // Owner: dead goroutines of the default stack class, ready for reuse.
+  g_list free_gs;
+  std::uint64_t id_next = 0, id_end = 0;
+
+  struct {
+    owned_counter spawned, ended, dispatches, yields, steals, timers_fired, polls, wakeups;
+    std::array<owned_counter, wait_reasons> parks;
+  } count;
+
+  // sysmon's own notes about this P.
+  struct {
+    std::uint32_t sched_tick = 0, syscall_tick = 0;
+    nanos sched_when = 0, syscall_when = 0;
+  } seen;
+};
+
+// What others ask of an M; it looks at these bits when it enters the runtime, and between goroutines.
+namespace request {
+inline constexpr std::uint32_t yield = 1;       // its goroutine ran for long: let others run
+inline constexpr std::uint32_t revoked = 2;     // its P is being taken or was taken (preempt.cpp)
+inline constexpr std::uint32_t stop = 4;        // the world stops
+inline constexpr std::uint32_t in_syscall = 8;  // set by itself: it left its P behind
+inline constexpr std::uint32_t abandoned = 16;  // run() is over: never run again
+}  // namespace request
+
+struct alignas(cache_line) M : thread_state {
+  // In the runtime: > 0 while the M executes runtime code, and then nobody takes its P. Written by this M only.
+  atomic<std::uint32_t> depth{1};
+  atomic<std::uint32_t> requests{0};
+
+  atomic<P*> p{nullptr};   // this M; whoever detaches its P
+  P* next_p = nullptr;     // whoever wakes this M passes it a P
+  P* syscall_p = nullptr;  // this M: the P it left behind
+  bool spinning = false;   // this M
+  bool blocked_in_syscall = false;
+
+  G* picked = nullptr;     // a goroutine that the fast path took and may not run itself
+  G* locked_g = nullptr;   // lock_os_thread
+
+  note parked;             // where it sleeps
+  M* next_idle = nullptr;  // sched
+  bool in_idle_list = false;
+
+  random_source random;
+  G g0;
+  std::uint32_t id = 0;
+  pthread_t thread{};
+  atomic<bool> finished{false};
+};
+
+inline constexpr std::uint32_t max_procs = 1024;
+
+// A set of P numbers that anybody may read.
+class p_mask {
+ public:
+  bool has(std::uint32_t id) const noexcept { return words_[id / 64].load(relaxed) >> (id % 64) & 1; }
+  void set(std::uint32_t id) noexcept { words_[id / 64].fetch_or(std::uint64_t{1} << (id % 64), seq_cst); }
+  void clear(std::uint32_t id) noexcept { words_[id / 64].fetch_and(~(std::uint64_t{1} << (id % 64)), seq_cst); }
+
+ private:
+  std::array<atomic<std::uint64_t>, max_procs / 64> words_{};
+};
+
+struct scheduler_options {
+  std::uint32_t procs = 1;
+  std::size_t stack_size = default_stack_size;
+  std::uint32_t max_threads = 10000;
+  nanos force_tick_period = 120 * second;
+  nanos shutdown_grace = second;
+  bool deadlock_check = true;
+  nanos trace_period = 0;     // WEFT_DEBUG=schedtrace
+  bool trace_detail = false;  // WEFT_DEBUG=scheddetail
+};
+
+struct scheduler {
+  scheduler_options options;
+
+  // Read by every dispatch, written seldom.
+  alignas(cache_line) atomic<bool> world_stopping{false};
+  atomic<bool> shutting_down{false};
+  atomic<bool> running{false};
+  atomic<bool> main_ended{false};
+  atomic<std::uint32_t> procs{0};
+  std::array<atomic<P*>, max_procs> all_ps{};
+  stack_class* default_stacks = nullptr;
+
+  // Read when work is made ready.
+  alignas(cache_line) atomic<std::uint32_t> idle_ps{0};
+  atomic<std::uint32_t> spinning{0};
+  atomic<bool> need_spinning{false};
+  atomic<std::uint32_t> global_size{0};
+
+  alignas(cache_line) atomic<nanos> last_poll{0};  // 0: somebody blocks in the poller
+  atomic<nanos> poll_until{0};                     // until when; 0: for ever
+  atomic<std::uint32_t> poll_waiters{0};
+  atomic<nanos> coarse_now{0};
+
+  alignas(cache_line) lock mutex{lock_rank::sched};
+  // sched:
+  g_list global;
+  P* idle_p_list = nullptr;
+  M* idle_m_list = nullptr;
+  std::uint32_t idle_ms = 0;
+  std::uint32_t idle_locked_ms = 0;  // sleep until their locked goroutine is ready
+  std::uint32_t live_ms = 0;      // threads that have not left the scheduler's loop
+  std::uint32_t detached_ms = 0;  // run a goroutine without a P
+  std::uint32_t syscall_ms = 0;
+  std::uint64_t next_m_id = 1;
+  std::vector<M*> all_ms;
+  std::uint32_t stop_wait = 0;
+  note stop_note;
+  note exit_note;
+
+  p_mask idle_mask;
+  p_mask timer_mask;
+
+  lock world{lock_rank::stop_the_world};
+  atomic<std::uint64_t> next_g_id{1};
+
+  // Things outside the scheduler's sight that may wake a goroutine (signal channels).
+  atomic<std::uint32_t> external_sources{0};
+
+  // sysmon: it sleeps deeply while every P idles.
+  atomic<bool> sysmon_waits{false};
+  note sysmon_note;
+
+  // The forced tick.
+  atomic<nanos> last_forced_tick{0};
+  G* housekeeper = nullptr;  // sched: parked, waiting for the tick
+
+  // Spawned and ended by threads without a P, and counts kept by sysmon.
+  atomic<std::uint64_t> foreign_spawned{0};
+  atomic<std::uint64_t> run_number{0};
+  std::uint64_t ended_before = 0;  // goroutines that earlier runs left behind
+  atomic<std::uint32_t> left_behind{0};  // threads of earlier runs that never came back
+  atomic<std::uint64_t> preemptions{0};
+  atomic<std::uint64_t> retakes{0};
+  atomic<std::uint64_t> polls_by_others{0};
+  atomic<std::uint64_t> ticks_per_us{1000};
+};
+
+// Never destroyed: goroutines may still run while static destructors do.
+union scheduler_storage {
+  scheduler value;
+  constexpr scheduler_storage() noexcept : value() {}
+  ~scheduler_storage() {}
+};
+extern scheduler_storage the_scheduler;
+inline constexpr scheduler& sched = the_scheduler.value;
+
+}  // namespace weft::rt

@@ -1,0 +1,161 @@
+// Stopping the world: every P is held by nobody, so that their number can change.
+//
+// A P stops in one of four ways: it idles; its M is in a system call (one CAS); its M runs user code (detached, and the
+// goroutine runs on until it next enters the runtime); its M is in the runtime and comes by its scheduler loop,
+// or leaves for user code and is detached then. So the wait is short whatever goroutines do.
+
+#include "sched/proc.hpp"
+
+#include <memory>
+#include <utility>
+
+namespace weft::rt {
+
+namespace {
+
+constexpr nanos look_again_every = 50 * microsecond;
+
+// sched.mutex is held. Stops what can be stopped now.
+void stop_what_stands_still(P* own) noexcept {
+  auto stopped = [](P* p) {
+    p->status.store(p_status::stopped, relaxed);
+    --sched.stop_wait;
+  };
+  while (P* p = idle_p_get()) stopped(p);
+  for (std::uint32_t i = 0; i < sched.procs.load(relaxed); ++i) {
+    P* p = sched.all_ps[i].load(relaxed);
+    if (p == own) continue;
+    p_status s = p->status.load(acquire);
+    if (s == p_status::syscall && retake_syscall(p)) stopped(p);
+    if (s == p_status::running && detach_running(p)) stopped(p);
+  }
+}
+
+// The world is stopped: the P's work goes elsewhere.
+void retire(P* p, P* heir) {
+  heir->timers.take_all(p->timers);
+  sched.timer_mask.set(heir->id);
+  sched.timer_mask.clear(p->id);
+  lock_guard hold(sched.mutex);
+  bool inherit;
+  while (G* g = p->runq.get(&inherit)) global_put(g);
+  p->status.store(p_status::dead, relaxed);
+}
+
+}  // namespace
+
+P* make_p(std::uint32_t id) {
+  if (P* p = sched.all_ps[id].load(relaxed)) return p;
+  P* p = new P(id);
+  sched.all_ps[id].store(p, release);
+  return p;
+}
+
+void stop_the_world() noexcept {
+  M* m = this_m();
+  P* own = m ? m->p.load(relaxed) : nullptr;
+  lock_guard hold(sched.mutex);
+  sched.world_stopping.store(true, seq_cst);
+  sched.stop_wait = sched.procs.load(relaxed);
+  for (M* other : sched.all_ms) {
+    if (other != m) other->requests.fetch_or(request::stop, relaxed);
+  }
+  if (own) {
+    own->status.store(p_status::stopped, relaxed);
+    --sched.stop_wait;
+  }
+  for (;;) {
+    stop_what_stands_still(own);
+    if (sched.stop_wait == 0) return;
+    sched.mutex.release_lock();
+    sched.stop_note.sleep_until(nanotime() + look_again_every);
+    sched.stop_note.clear();
+    sched.mutex.acquire_lock();
+  }
+}
+
+void stop_for_the_world(M* m) noexcept {
+  {
+    lock_guard hold(sched.mutex);
+    if (!sched.world_stopping.load(relaxed)) return;
+    if (m->spinning) {
+      m->spinning = false;
+      sched.spinning.fetch_sub(1, seq_cst);
+    }
+    releasep(m)->status.store(p_status::stopped, relaxed);
+    if (--sched.stop_wait == 0) sched.stop_note.wakeup();
+  }
+  stopm(m);
+}
+
+void start_the_world() noexcept {
+  M* m = this_m();
+  P* own = m ? m->p.load(relaxed) : nullptr;
+  P* with_work = nullptr;
+  {
+    lock_guard hold(sched.mutex);
+    sched.world_stopping.store(false, seq_cst);
+    for (M* other : sched.all_ms) other->requests.fetch_and(~request::stop, relaxed);
+    if (own) own->status.store(p_status::running, relaxed);
+    for (std::uint32_t i = 0; i < sched.procs.load(relaxed); ++i) {
+      P* p = sched.all_ps[i].load(relaxed);
+      if (p == own) continue;
+      p->status.store(p_status::idle, relaxed);
+      if (p->runq.empty()) {
+        idle_p_put(p);
+      } else {
+        p->next_idle = with_work;
+        with_work = p;
+      }
+    }
+  }
+  while (with_work) startm(std::exchange(with_work, std::exchange(with_work->next_idle, nullptr)), false);
+  // Timers of Ps that idle now, detached goroutines that queue, the global queue: somebody shall look.
+  wakep();
+}
+
+std::uint32_t set_procs(std::uint32_t n) {
+  M* m = enter_runtime();
+  std::uint32_t old = sched.procs.load(relaxed);
+  try {
+    for (std::uint32_t i = 0; i < n; ++i) make_p(i);
+  } catch (...) {
+    leave_runtime(m);
+    throw;
+  }
+  while (!sched.world.try_acquire_lock()) {
+    // Whoever stops the world waits for this P, too.
+    if (m) {
+      m = yield_now(m);
+    } else {
+      timespec pause{0, look_again_every};
+      nanosleep(&pause, nullptr);
+    }
+  }
+  stop_the_world();
+  old = sched.procs.load(relaxed);
+  P* own = m ? m->p.load(relaxed) : nullptr;
+  if (own && own->id >= n) {
+    // This goroutine goes on with a P that stays.
+    P* heir = sched.all_ps[0].load(relaxed);
+    own->m.store(nullptr, relaxed);
+    heir->m.store(m, relaxed);
+    m->p.store(heir, relaxed);
+    own = heir;
+  }
+  P* heir = own ? own : sched.all_ps[0].load(relaxed);
+  std::uint32_t kept = n;
+  try {
+    for (std::uint32_t i = old; i > n; --i) retire(sched.all_ps[i - 1].load(relaxed), heir);
+  } catch (const std::bad_alloc&) {
+    kept = old;  // their queues are in the global queue already; the Ps stay
+  }
+  sched.procs.store(kept, release);
+  start_the_world();
+  sched.world.release_lock();
+  leave_runtime(m);
+  if (kept != n) throw std::bad_alloc();
+  return old;
+}
+
+}  // namespace weft::rt

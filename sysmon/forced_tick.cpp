@@ -1,0 +1,65 @@
+// The forced tick: every force_tick_period a goroutine of ours does the housekeeping that nobody else gets to.
+//
+// sysmon only decides that it is time and puts the goroutine on a run queue; the work is done with a P, like anyone's.
+
+#include "runtime/stack.hpp"
+#include "sysmon/sysmon.hpp"
+
+#include <utility>
+
+namespace weft::rt {
+
+namespace {
+
+void publish_housekeeper(G* g, void*) noexcept {
+  lock_guard hold(sched.mutex);
+  sched.housekeeper = g;
+}
+
+void wait_for_tick() noexcept {
+  runtime_scope scope;
+  scope.resumed_on(park(scope.m(), publish_housekeeper, nullptr, wait_reason::forced_tick_idle));
+}
+
+// Stopped timers that nobody came across: one look at every heap. With `may_clear`, check rebuilds those that are mostly
+// stopped ones.
+void clear_stopped_timers() noexcept {
+  runtime_scope scope;
+  nanos now = nanotime();
+  for (std::uint32_t i = 0; i < sched.procs.load(relaxed); ++i) {
+    bool ran = false;
+    sched.all_ps[i].load(relaxed)->timers.check(now, true, &ran);
+  }
+}
+
+void keep_house(void*) noexcept {
+  for (;;) {
+    wait_for_tick();
+    stack_release_free_pages();
+    clear_stopped_timers();
+  }
+}
+
+}  // namespace
+
+void start_housekeeper() {
+  G* g = spawn_begin(0);
+  g->system = true;
+  g->entry = keep_house;
+  g->spawn_pc = nullptr;
+  spawn_commit(g);
+}
+
+void force_tick_if_due(nanos now) noexcept {
+  if (now - sched.last_forced_tick.load(relaxed) < sched.options.force_tick_period) return;
+  G* g;
+  {
+    lock_guard hold(sched.mutex);
+    g = std::exchange(sched.housekeeper, nullptr);
+  }
+  if (!g) return;
+  sched.last_forced_tick.store(now, relaxed);
+  ready(g);
+}
+
+}  // namespace weft::rt

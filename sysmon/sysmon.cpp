@@ -1,0 +1,185 @@
+// The monitor, after Go's sysmon and retake.
+//
+// It looks every 20 µs; after 50 looks in which it took nothing, the pause doubles each time up to 10 ms. While every P
+// idles, or the world is stopped, it sleeps on a note until the forced tick or the earliest timer; whoever takes a P
+// out of idle wakes it (idle_p_get). Policy and time live here; what is done to Ps and Ms are verbs of sched.
+//
+// Each round: 1. poll, if nobody did for 10 ms; 2. a timer is overdue: start an M, whose P may be stuck otherwise;
+// 3. retake; 4. the forced tick.
+
+#include "sysmon/sysmon.hpp"
+
+#include "netpoll/netpoll.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <system_error>
+
+namespace weft::rt {
+
+namespace {
+
+constexpr nanos shortest_pause = 20 * microsecond;
+constexpr nanos longest_pause = 10 * millisecond;
+constexpr int rounds_before_backoff = 50;
+constexpr nanos poll_at_least_every = 10 * millisecond;
+constexpr nanos time_slice = 10 * millisecond;
+constexpr nanos overdue_slice = millisecond;  // when something is overdue and no P is free
+
+struct monitor {
+  pthread_t thread{};
+  atomic<bool> stop{false};
+  note wake_for_stop;
+};
+constinit monitor the_monitor;
+
+bool all_idle() noexcept { return sched.idle_ps.load(seq_cst) == sched.procs.load(relaxed); }
+
+// Sleeps until `deadline` or until somebody wakes sysmon.
+void deep_sleep(nanos deadline) noexcept {
+  {
+    lock_guard hold(sched.mutex);
+    if (!all_idle() && !sched.world_stopping.load(relaxed)) return;
+    if (the_monitor.stop.load(relaxed)) return;
+    sched.sysmon_note.clear();
+    sched.sysmon_waits.store(true, seq_cst);
+  }
+  sched.sysmon_note.sleep_until(deadline);
+  lock_guard hold(sched.mutex);
+  sched.sysmon_waits.store(false, relaxed);
+}
+
+void pause(nanos d) noexcept { the_monitor.wake_for_stop.sleep_until(nanotime() + d); }
+
+// Something waits that a free P would do, and there is none.
+bool work_is_overdue(nanos now) noexcept {
+  nanos timer = earliest_timer();
+  return (timer != 0 && timer < now) || sched.global_size.load(relaxed) != 0;
+}
+
+// Gives the work of a P that was taken to another M.
+void hand_off(P* p) noexcept {
+  sched.retakes.fetch_add(1, relaxed);
+  handoffp(p);
+}
+
+// Ps of goroutines that ran or blocked too long. Returns how many were taken.
+int retake(nanos now, bool overdue) noexcept {
+  int taken = 0;
+  std::uint32_t n = sched.procs.load(acquire);
+  for (std::uint32_t i = 0; i < n; ++i) {
+    P* p = sched.all_ps[i].load(acquire);
+    p_status s = p->status.load(acquire);
+    if (s == p_status::running) {
+      std::uint32_t tick = p->sched_tick.load(relaxed);
+      if (p->seen.sched_tick != tick) {
+        p->seen.sched_tick = tick;
+        p->seen.sched_when = now;
+        continue;
+      }
+      nanos ran = now - p->seen.sched_when;
+      if (ran < (overdue ? overdue_slice : time_slice)) continue;
+      M* m = p->m.load(relaxed);
+      if (!m) continue;
+      // Ask first. A goroutine that comes by yields; one that only computes, or blocks, loses its P.
+      {
+        lock_guard hold(sched.mutex);
+        if (p->m.load(relaxed) != m || p->sched_tick.load(relaxed) != tick) continue;
+        if (!(m->requests.load(relaxed) & request::yield)) {
+          m->requests.fetch_or(request::yield, relaxed);
+          sched.preemptions.fetch_add(1, relaxed);
+        }
+        // Without anything else to run, the P may as well stay where it is.
+        bool wanted = overdue || !p->runq.empty() || sched.global_size.load(relaxed) != 0 ||
+                      p->timers.wake_when() != 0 || sched.poll_waiters.load(relaxed) != 0;
+        if (!wanted || sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) continue;
+        if (!detach_running(p)) continue;
+      }
+      p->seen.sched_when = now;
+      hand_off(p);
+      ++taken;
+    } else if (s == p_status::syscall) {
+      std::uint32_t tick = p->syscall_tick.load(relaxed);
+      if (p->seen.syscall_tick != tick) {
+        p->seen.syscall_tick = tick;
+        p->seen.syscall_when = now;
+        continue;
+      }
+      // It has been there for a whole round. If nobody wants the P, and somebody else is free, it may stay for 10 ms.
+      bool others_free = sched.spinning.load(relaxed) + sched.idle_ps.load(relaxed) > 0;
+      if (p->runq.empty() && others_free && now - p->seen.syscall_when < time_slice) continue;
+      if (!retake_syscall(p)) continue;
+      hand_off(p);
+      ++taken;
+    }
+  }
+  return taken;
+}
+
+void poll_if_nobody_did(nanos now) noexcept {
+  nanos last = sched.last_poll.load(relaxed);
+  if (last == 0 || now - last < poll_at_least_every || sched.poll_waiters.load(relaxed) == 0) return;
+  if (!sched.last_poll.compare_exchange_strong(last, now, acq_rel, relaxed)) return;
+  g_list woken;
+  poll_network(0, woken);
+  ready_all(woken);
+}
+
+void run_monitor() noexcept {
+  int idle_rounds = 0;
+  nanos interval = shortest_pause;
+  while (!the_monitor.stop.load(acquire)) {
+    if (idle_rounds == 0) {
+      interval = shortest_pause;
+    } else if (idle_rounds > rounds_before_backoff) {
+      interval = std::min(interval * 2, longest_pause);
+    }
+    pause(interval);
+    nanos now = nanotime();
+    if (all_idle() || sched.world_stopping.load(acquire)) {
+      nanos until = now + sched.options.force_tick_period / 2;
+      if (nanos timer = earliest_timer(); timer != 0 && sched.last_poll.load(relaxed) != 0) until = std::min(until, timer);
+      deep_sleep(until);
+      now = nanotime();
+      idle_rounds = 0;
+    }
+    sched.coarse_now.store(now, relaxed);
+    poll_if_nobody_did(now);
+    bool overdue = work_is_overdue(now);
+    if (overdue && sched.idle_ps.load(relaxed) != 0) startm(nullptr, false);
+    idle_rounds = retake(now, overdue) > 0 ? 0 : idle_rounds + 1;
+    force_tick_if_due(now);
+  }
+}
+
+void* monitor_thread(void*) noexcept {
+  run_monitor();
+  return nullptr;
+}
+
+}  // namespace
+
+void start_sysmon() {
+  the_monitor.stop.store(false, relaxed);
+  the_monitor.wake_for_stop.clear();
+  // It runs no user code: signals are for other threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int error = pthread_create(&the_monitor.thread, nullptr, monitor_thread, nullptr);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (error) throw std::system_error(error, std::generic_category(), "weft::run(): cannot start a thread");
+  pthread_setname_np(the_monitor.thread, "weft-sysmon");
+}
+
+void stop_sysmon() noexcept {
+  {
+    lock_guard hold(sched.mutex);
+    the_monitor.stop.store(true, release);
+    sched.sysmon_note.wakeup();
+  }
+  the_monitor.wake_for_stop.wakeup();
+  pthread_join(the_monitor.thread, nullptr);
+}
+
+}  // namespace weft::rt

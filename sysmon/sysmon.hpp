@@ -1,0 +1,16 @@
+// sysmon: a thread of its own, without a P, that sees to it that nobody holds up the others.
+#pragma once
+
+#include "sched/proc.hpp"
+
+namespace weft::rt {
+
+void start_sysmon();  // throws std::system_error
+void stop_sysmon() noexcept;
+
+// The forced tick (forced_tick.cpp): starts the housekeeping goroutine.
+void start_housekeeper();
+// By sysmon: wakes it if its time has come.
+void force_tick_if_due(nanos now) noexcept;
+
+}  // namespace weft::rt

@@ -1,0 +1,86 @@
+// A timer and its ten states, after Go 1.14–1.22 (runtime/time.go).
+//
+//   state              meaning                                         in a heap     held for long
+//   no_status          never started, or fired once and done           no            yes
+//   waiting            armed                                           yes           yes
+//   running            its function is about to run                    yes, briefly  no
+//   deleted            stopped, not yet taken out                      yes           yes
+//   removing           being taken out                                 yes, briefly  no
+//   removed            stopped and out                                 no            yes
+//   modifying          its fields are being changed                    either        no
+//   modified_earlier   its time is in next_when, its place is stale    yes           yes
+//   modified_later     likewise                                        yes           yes
+//   moving             being put where it belongs                      yes, briefly  no
+//
+// Who may do what:
+//   the owner of the timer (or several: calls may race)   add, del_timer, mod_timer: these change the state by
+//       compare-and-swap and never touch the heap's array, so stopping a timer of another P takes no lock
+//   who holds the heap's lock                             everything that moves or removes entries
+// A state that is not held for long belongs to one thread for a few instructions; others look again.
+#pragma once
+
+#include "runtime/atomic.hpp"
+#include "runtime/clock.hpp"
+
+#include <cstdint>
+
+namespace weft::rt {
+
+class timer_heap;
+
+enum class timer_status : std::uint8_t {
+  no_status,
+  waiting,
+  running,
+  deleted,
+  removing,
+  removed,
+  modifying,
+  modified_earlier,
+  modified_later,
+  moving,
+};
+const char* describe(timer_status s) noexcept;
+
+// Runs without the heap's lock, on a thread that holds a P, and must not suspend. `due` is the instant that was
+// asked for, `seq` the timer's at the time it was due.
+using timer_function = void (*)(void* arg, std::uint64_t seq, nanos due) noexcept;
+
+struct timer {
+  atomic<timer_status> status{timer_status::no_status};
+
+  // Valid while in a heap. Written under modifying (mod_timer), or with the heap's lock.
+  timer_heap* heap = nullptr;
+
+  // Written by the owner before add_timer, by mod_timer under modifying, by the heap's holder.
+  nanos when = 0;
+  nanos period = 0;  // 0: once
+  timer_function function = nullptr;
+  void* arg = nullptr;
+  std::uint64_t seq = 0;
+
+  // The new time of a modified timer.
+  nanos next_when = 0;
+
+  // A timer that may die while a heap still holds it (stopped timers stay until they are cleaned out) is counted:
+  // the heap holds one reference while the timer is in it. Null: the owner's storage outlives its place in a heap
+  // (a sleeping goroutine's timer ends only by firing; a poll descriptor is never freed).
+  void (*dispose)(timer*) noexcept = nullptr;
+  atomic<std::uint32_t> references{1};
+  timer* next_disposed = nullptr;
+
+  // relaxed: a new reference is made from one that is held.
+  void retain() noexcept {
+    if (dispose) references.fetch_add(1, relaxed);
+  }
+
+  // True: the last reference is gone and the caller calls dispose(this), with no lock held.
+  // acq_rel: whoever disposes sees what all former holders wrote.
+  [[nodiscard]] bool drop() noexcept { return dispose && references.fetch_sub(1, acq_rel) == 1; }
+
+  void release() noexcept {
+    if (drop()) dispose(this);
+  }
+};
+
+}  // namespace weft::rt

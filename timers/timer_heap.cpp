@@ -1,0 +1,455 @@
+#include "timers/timer_heap.hpp"
+
+#include "runtime/fatal.hpp"
+
+#include <algorithm>
+#include <sched.h>
+#include <utility>
+
+namespace weft::rt {
+
+namespace {
+
+using enum timer_status;
+
+// The one place where a timer changes state. acq_rel: the fields written in one state are seen in the next.
+bool move_state(timer* t, timer_status from, timer_status to) noexcept {
+  return t->status.compare_exchange_strong(from, to, acq_rel, relaxed);
+}
+
+// Out of a state that only the caller holds.
+void finish_state(timer* t, timer_status from, timer_status to) noexcept {
+  WEFT_ASSERT(move_state(t, from, to), "timer {} is {}, but {} -> {} was to come", fmt::ptr(t),
+              describe(t->status.load(relaxed)), describe(from), describe(to));
+}
+
+[[noreturn]] void bad_state(const char* operation, timer_status s) noexcept {
+  WEFT_ASSERT(false, "{} met a timer in state {}", operation, describe(s));
+  __builtin_unreachable();
+}
+
+// Somebody else holds the timer for a few instructions, if the kernel lets it run.
+void look_again() noexcept { sched_yield(); }
+
+nanos not_before_epoch(nanos when) noexcept { return when < 1 ? 1 : when; }  // 0 means "none" in the hints
+
+}  // namespace
+
+const char* describe(timer_status s) noexcept {
+  switch (s) {
+    case no_status: return "no_status";
+    case waiting: return "waiting";
+    case running: return "running";
+    case deleted: return "deleted";
+    case removing: return "removing";
+    case removed: return "removed";
+    case modifying: return "modifying";
+    case modified_earlier: return "modified_earlier";
+    case modified_later: return "modified_later";
+    case moving: return "moving";
+  }
+  return "?";
+}
+
+nanos timer_heap::wake_when() const noexcept {
+  // acquire, and in this order: see the header. Whoever cleared the change has lowered the head before.
+  nanos change = earliest_change_.load(acquire);
+  nanos head = head_when_.load(acquire);
+  if (head == 0) return change;
+  if (change == 0) return head;
+  return std::min(head, change);
+}
+
+void timer_heap::unlock_and_publish() noexcept {
+  head_when_.store(heap_.empty() ? 0 : heap_.front().when, release);
+  count_.store(static_cast<std::uint32_t>(heap_.size()), relaxed);
+  room_.store(heap_.capacity() - heap_.size(), relaxed);
+  timer* dead = std::exchange(disposed_, nullptr);
+  lock_.release_lock();
+  while (dead) {
+    timer* t = std::exchange(dead, dead->next_disposed);
+    t->dispose(t);
+  }
+}
+
+// The heap's reference to t ends. Under the lock; the memory goes when it is released.
+void timer_heap::leave(timer* t) noexcept {
+  if (!t->drop()) return;
+  t->next_disposed = disposed_;
+  disposed_ = t;
+}
+
+void timer_heap::grow(std::size_t extra) {
+  lock_.acquire_lock();
+  std::size_t want = heap_.size() + extra + slack;
+  try {
+    if (heap_.capacity() < want) heap_.reserve(std::max(want, 2 * heap_.capacity()));
+  } catch (...) {
+    lock_.release_lock();
+    throw;
+  }
+  unlock_and_publish();
+}
+
+bool timer_heap::add(timer* t) noexcept {
+  timer_status s = t->status.load(acquire);
+  WEFT_ASSERT(s == no_status || s == removed, "add of a timer in state {}", describe(s));
+  t->when = not_before_epoch(t->when);
+  lock_.acquire_lock();
+  clean_head();
+  insert(t);
+  // Published before the entry can be acted upon: whoever looks at the heap holds the lock.
+  t->status.store(waiting, release);
+  bool earliest = heap_.front().t == t;
+  unlock_and_publish();
+  return earliest;
+}
+
+void timer_heap::insert(timer* t) noexcept {
+  WEFT_ASSERT(heap_.size() < heap_.capacity(), "no room for a timer among {}", heap_.size());
+  heap_.push_back({t->when, t});
+  t->heap = this;
+  t->retain();
+  sift_up(heap_.size() - 1);
+}
+
+// Lowers earliest_change to `when`. True: it was later, so a sleeper may sleep too long.
+bool timer_heap::note_earlier(nanos when) noexcept {
+  nanos old = earliest_change_.load(relaxed);
+  while (old == 0 || when < old) {
+    // seq_cst: pairs with the sleeper, which publishes how long it will sleep and then reads this.
+    if (earliest_change_.compare_exchange_weak(old, when, seq_cst, relaxed)) {
+      nanos head = head_when_.load(seq_cst);
+      return head == 0 || when < head;
+    }
+  }
+  return false;
+}
+
+bool del_timer(timer* t) noexcept {
+  for (;;) {
+    timer_status s = t->status.load(acquire);
+    switch (s) {
+      case waiting:
+      case modified_earlier:
+      case modified_later:
+        // Through modifying, so that t->heap cannot change (take_all) between reading and counting.
+        if (move_state(t, s, modifying)) {
+          timer_heap* h = t->heap;
+          // Counted before the state says so: who clears deleted timers must not count below zero.
+          h->deleted_.fetch_add(1, relaxed);
+          finish_state(t, modifying, deleted);
+          return true;
+        }
+        break;
+      case deleted:
+      case removing:
+      case removed:
+      case no_status: return false;
+      case running:
+      case moving:
+      case modifying: look_again(); break;
+      default: bad_state("del_timer", s);
+    }
+  }
+}
+
+change_result change_timer(timer_heap& here, timer* t, nanos when, nanos period, timer_function function, void* arg,
+                           std::uint64_t seq) {
+  when = not_before_epoch(when);
+  for (;;) {
+    timer_status s = t->status.load(acquire);
+    switch (s) {
+      case waiting:
+      case modified_earlier:
+      case modified_later:
+      case deleted: {
+        if (!move_state(t, s, modifying)) break;
+        timer_heap* h = t->heap;
+        t->period = period;
+        t->function = function;
+        t->arg = arg;
+        t->seq = seq;
+        t->next_when = when;
+        if (s == deleted) h->deleted_.fetch_sub(1, relaxed);
+        bool earlier = when < t->when;
+        // Lowered before the state is published: a reader of the hints is never too late. It takes part in the
+        // decision even when the entry was already modified_earlier: adjust may have cleared the hint since.
+        bool earliest = earlier && h->note_earlier(when);
+        finish_state(t, modifying, earlier ? modified_earlier : modified_later);
+        return {s != deleted, earliest};
+      }
+      case no_status:
+      case removed: {
+        here.make_room();
+        if (!move_state(t, s, modifying)) break;
+        t->when = when;
+        t->period = period;
+        t->function = function;
+        t->arg = arg;
+        t->seq = seq;
+        here.lock_.acquire_lock();
+        here.clean_head();
+        here.insert(t);
+        finish_state(t, modifying, waiting);
+        bool earliest = here.heap_.front().t == t;
+        here.unlock_and_publish();
+        return {false, earliest};
+      }
+      case running:
+      case removing:
+      case moving:
+      case modifying: look_again(); break;
+      default: bad_state("change_timer", s);
+    }
+  }
+}
+
+// Under the lock: the head is live and in its place, or the heap is empty.
+void timer_heap::clean_head() {
+  while (!heap_.empty()) {
+    timer* t = heap_.front().t;
+    timer_status s = t->status.load(acquire);
+    switch (s) {
+      case deleted:
+        if (!move_state(t, deleted, removing)) break;
+        remove_head();
+        deleted_.fetch_sub(1, relaxed);
+        finish_state(t, removing, removed);
+        leave(t);
+        break;
+      case modified_earlier:
+      case modified_later:
+        if (!move_state(t, s, moving)) break;
+        t->when = t->next_when;
+        heap_.front().when = t->when;
+        sift_down(0);
+        finish_state(t, moving, waiting);
+        break;
+      case modifying: look_again(); break;
+      case waiting: return;
+      default: bad_state("clean_head", s);
+    }
+  }
+}
+
+// Under the lock: if a timer was made earlier and that time has come, every entry is put in its place.
+void timer_heap::adjust(nanos now) {
+  nanos change = earliest_change_.load(acquire);
+  if (change != 0 && change <= now) rebuild();
+}
+
+// Under the lock: one pass over the heap takes out what was stopped and puts right what was changed.
+void timer_heap::rebuild() {
+  // Fold the hint into the head before it is cleared; the true head is published at unlock. A timer made earlier
+  // from here on lowers the hint again, and its state is seen in this pass or, through the hint, in the next.
+  nanos change = earliest_change_.load(acquire);
+  nanos head = head_when_.load(relaxed);
+  if (change != 0 && (head == 0 || change < head)) head_when_.store(change, release);
+  earliest_change_.store(0, seq_cst);
+
+  bool dirty = false;
+  std::size_t out = 0;
+  for (std::size_t i = 0; i < heap_.size();) {
+    timer* t = heap_[i].t;
+    timer_status s = t->status.load(acquire);
+    switch (s) {
+      case deleted:
+        if (!move_state(t, deleted, removing)) continue;
+        deleted_.fetch_sub(1, relaxed);
+        finish_state(t, removing, removed);
+        leave(t);
+        dirty = true;
+        ++i;
+        continue;
+      case modified_earlier:
+      case modified_later:
+        if (!move_state(t, s, moving)) continue;
+        t->when = t->next_when;
+        heap_[out++] = {t->when, t};
+        finish_state(t, moving, waiting);
+        dirty = true;
+        ++i;
+        continue;
+      case waiting:
+        heap_[out++] = heap_[i];
+        ++i;
+        continue;
+      case modifying: look_again(); continue;
+      default: bad_state("rebuild", s);
+    }
+  }
+  heap_.resize(out);
+  if (dirty) heapify();
+}
+
+// Under the lock. Runs the head if it is due. Returns 0: something was done, look again; -1: the heap is empty;
+// else when the head is due.
+nanos timer_heap::run_head(nanos now, bool* ran) {
+  for (;;) {
+    if (heap_.empty()) return -1;
+    timer* t = heap_.front().t;
+    timer_status s = t->status.load(acquire);
+    switch (s) {
+      case waiting:
+        if (t->when > now) return t->when;
+        if (!move_state(t, waiting, running)) break;
+        *ran = true;
+        run_one(t, now);
+        return 0;
+      case deleted:
+      case modified_earlier:
+      case modified_later: clean_head(); break;
+      case modifying: look_again(); break;
+      default: bad_state("run_head", s);
+    }
+  }
+}
+
+void timer_heap::run_one(timer* t, nanos now) {
+  // Everything is read before the state is given up: afterwards the owner may reuse or free the timer.
+  timer_function function = t->function;
+  void* arg = t->arg;
+  std::uint64_t seq = t->seq;
+  nanos due = t->when;
+  bool counted = t->dispose != nullptr;
+  if (t->period > 0) {
+    // Missed ticks are skipped, the grid stays.
+    nanos late = now - t->when;
+    t->when = saturating_add(t->when, t->period * (1 + late / t->period));
+    heap_.front().when = t->when;
+    sift_down(0);
+    t->retain();  // while the function runs, a stopped timer may leave the heap
+    finish_state(t, running, waiting);
+  } else {
+    remove_head();  // its reference goes with the function
+    finish_state(t, running, no_status);
+  }
+  head_when_.store(heap_.empty() ? 0 : heap_.front().when, release);
+  lock_.release_lock();
+  function(arg, seq, due);
+  if (counted) t->release();
+  lock_.acquire_lock();
+}
+
+nanos timer_heap::check(nanos now, bool may_clear, bool* ran) {
+  nanos next = wake_when();
+  if (next == 0) return 0;
+  if (now < next && !(may_clear && mostly_deleted())) return next;
+
+  lock_.acquire_lock();
+  adjust(now);
+  nanos head;
+  do {
+    head = run_head(now, ran);
+  } while (head == 0);
+  if (may_clear && deleted_count() > heap_.size() / 4) rebuild();
+  unlock_and_publish();
+  return wake_when();
+}
+
+void timer_heap::take_all(timer_heap& from) {
+  std::vector<timer*> live;
+  live.reserve(from.size() + slack);
+  grow(from.size());
+
+  from.lock_.acquire_lock();
+  std::vector<entry> entries = std::exchange(from.heap_, {});
+  from.earliest_change_.store(0, relaxed);
+  for (entry& e : entries) {
+    timer* t = e.t;
+    for (bool done = false; !done;) {
+      timer_status s = t->status.load(acquire);
+      switch (s) {
+        case waiting:
+        case modified_earlier:
+        case modified_later:
+          if (!move_state(t, s, moving)) break;
+          if (s != waiting) t->when = t->next_when;
+          live.push_back(t);
+          done = true;
+          break;
+        case deleted:
+          if (!move_state(t, deleted, removing)) break;
+          from.deleted_.fetch_sub(1, relaxed);
+          finish_state(t, removing, removed);
+          from.leave(t);
+          done = true;
+          break;
+        case modifying: look_again(); break;
+        default: bad_state("take_all", s);
+      }
+    }
+  }
+  from.unlock_and_publish();
+
+  lock_.acquire_lock();
+  for (timer* t : live) {
+    heap_.push_back({t->when, t});  // the reference comes along
+    t->heap = this;
+    sift_up(heap_.size() - 1);
+    finish_state(t, moving, waiting);
+  }
+  unlock_and_publish();
+}
+
+void timer_heap::clear() noexcept {
+  lock_.acquire_lock();
+  for (entry& e : heap_) {
+    timer* t = e.t;
+    t->status.store(removed, release);
+    leave(t);
+  }
+  heap_.clear();
+  deleted_.store(0, relaxed);
+  earliest_change_.store(0, relaxed);
+  unlock_and_publish();
+}
+
+// --- the 4-ary heap: four children to a node keep it half as deep as a binary one, and siblings share a line
+
+namespace {
+constexpr std::size_t arity = 4;
+}
+
+void timer_heap::sift_up(std::size_t i) noexcept {
+  entry moving_entry = heap_[i];
+  while (i > 0) {
+    std::size_t parent = (i - 1) / arity;
+    if (moving_entry.when >= heap_[parent].when) break;
+    heap_[i] = heap_[parent];
+    i = parent;
+  }
+  heap_[i] = moving_entry;
+}
+
+void timer_heap::sift_down(std::size_t i) noexcept {
+  std::size_t n = heap_.size();
+  entry moving_entry = heap_[i];
+  for (;;) {
+    std::size_t first = i * arity + 1;
+    if (first >= n) break;
+    std::size_t least = first;
+    std::size_t end = std::min(first + arity, n);
+    for (std::size_t c = first + 1; c < end; ++c) {
+      if (heap_[c].when < heap_[least].when) least = c;
+    }
+    if (heap_[least].when >= moving_entry.when) break;
+    heap_[i] = heap_[least];
+    i = least;
+  }
+  heap_[i] = moving_entry;
+}
+
+void timer_heap::heapify() noexcept {
+  if (heap_.size() < 2) return;
+  for (std::size_t i = (heap_.size() - 2) / arity + 1; i-- > 0;) sift_down(i);
+}
+
+void timer_heap::remove_head() noexcept {
+  heap_.front() = heap_.back();
+  heap_.pop_back();
+  if (!heap_.empty()) sift_down(0);
+}
+
+}  // namespace weft::rt

@@ -1,0 +1,118 @@
+// The timers of one P: a 4-ary heap of {when, timer}, with the lazy operations of Go 1.14.
+//
+// Stopping or changing a timer marks it (timer.hpp) and leaves its entry where it is; whoever next works on the
+// heap puts it right: at the head when entries come due (run), everywhere, in one pass,
+// when a timer was made earlier and that time has come (adjust), or when more than a quarter of the entries are
+// stopped (rebuild).
+//
+// Two hints are read without the lock, by those who decide how long to sleep:
+//   head_when        when of the first entry, 0 if there is none
+//   earliest_change  a time that no modified_earlier timer of this heap is before, 0 if none
+// wake_when() is the smaller one. It may be too early (somebody looks in vain) but never too late:
+//   - who makes a timer earlier lowers earliest_change BEFORE it publishes the state modified_earlier;
+//   - who clears earliest_change (rebuild) holds the lock, and first lowers head_when to the value it clears; so a reader
+//     that sees the cleared hint sees the lowered head (release/acquire on earliest_change);
+//   - head_when and the count are set to their true values when the lock is released.
+#pragma once
+
+#include "runtime/lock.hpp"
+#include "timers/timer.hpp"
+
+#include <cstddef>
+#include <vector>
+
+namespace weft::rt {
+
+struct change_result {
+  bool was_pending;
+  bool earliest;  // who sleeps for the heap it is in now has to be told
+};
+
+class timer_heap {
+ public:
+  timer_heap() = default;
+  timer_heap(const timer_heap&) = delete;
+  timer_heap& operator=(const timer_heap&) = delete;
+
+  // --- no lock needed
+
+  // The earliest time at which something may be due here; 0: nothing is.
+  nanos wake_when() const noexcept;
+
+  // Entries, stopped ones included.
+  std::uint32_t size() const noexcept { return count_.load(relaxed); }
+
+  // Entries that were stopped and not yet cleaned out. Rough.
+  std::uint32_t deleted_count() const noexcept { return deleted_.load(relaxed); }
+
+  bool mostly_deleted() const noexcept { return deleted_count() > size() / 4; }
+
+  // --- take the lock
+
+  // Makes sure that the next add succeeds. Throws std::bad_alloc.
+  void make_room() {
+    if (room_.load(relaxed) < slack) grow(0);
+  }
+
+  // Arms a timer in state no_status or removed for t->when. True: it is the earliest of this heap now, so who
+  // sleeps for this heap has to be told. Only after make_room; it runs where nothing can be undone any more (a
+  // goroutine's commit step), so it cannot fail.
+  [[nodiscard]] bool add(timer* t) noexcept;
+
+  // Runs what is due, and puts right what has to be. Returns the next time (0: none). `ran` is set if any ran.
+  nanos check(nanos now, bool may_clear, bool* ran);
+
+  // Moves every live timer of `from` here (set_procs). The world is stopped. Throws std::bad_alloc before anything
+  // happened.
+  void take_all(timer_heap& from);
+
+  // Forgets every timer: each becomes removed. The world is stopped.
+  void clear() noexcept;
+
+ private:
+  friend bool del_timer(timer* t) noexcept;
+  friend change_result change_timer(timer_heap& here, timer* t, nanos when, nanos period, timer_function function,
+                                    void* arg, std::uint64_t seq);
+
+  struct entry {
+    nanos when;
+    timer* t;
+  };
+
+  void grow(std::size_t extra);
+  void insert(timer* t) noexcept;
+  bool note_earlier(nanos when) noexcept;
+  void clean_head();
+  void adjust(nanos now);
+  void rebuild();
+  nanos run_head(nanos now, bool* ran);
+  void run_one(timer* t, nanos now);
+  void remove_head() noexcept;
+  void leave(timer* t) noexcept;
+  void sift_up(std::size_t i) noexcept;
+  void sift_down(std::size_t i) noexcept;
+  void heapify() noexcept;
+  void unlock_and_publish() noexcept;
+
+  lock lock_{lock_rank::timers};
+  std::vector<entry> heap_;
+  timer* disposed_ = nullptr;          // left the heap with their last reference; freed after unlocking
+  atomic<nanos> head_when_{0};
+  atomic<nanos> earliest_change_{0};
+  atomic<std::uint32_t> count_{0};
+  atomic<std::uint32_t> deleted_{0};
+
+  // Free places of the array. make_room keeps more of them than threads can be between it and add.
+  static constexpr std::size_t slack = 64;
+  atomic<std::size_t> room_{0};
+};
+
+// Stops a timer wherever it is. True: it was armed and will not run. False: it was not armed, or its function runs
+// now or has run.
+bool del_timer(timer* t) noexcept;
+
+// Gives a timer new values and arms it: in place if some heap still holds it, else in `here`.
+[[nodiscard]] change_result change_timer(timer_heap& here, timer* t, nanos when, nanos period, timer_function function,
+                                         void* arg, std::uint64_t seq);
+
+}  // namespace weft::rt

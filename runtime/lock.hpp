@@ -16,6 +16,7 @@ namespace weft::rt {
 // select locks several channels, in the order of their addresses.
 enum class lock_rank : std::uint8_t {
   stop_the_world,
+  context,  // closes channels
   channel,
   sync,
   poll_desc,

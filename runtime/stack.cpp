@@ -50,7 +50,7 @@ struct stack_class {
   const std::size_t size;
   lock mutex{lock_rank::stacks};
   std::vector<slab> slabs;
-  g_list free;
+  std::vector<G*> free;  // last in, first out; has room for every slot of the class
 };
 
 namespace {
@@ -84,6 +84,7 @@ struct guard_counters {
   atomic<std::size_t> by_kind[3];
 };
 constinit guard_counters guards;
+constinit atomic<std::size_t> slots_cut{0};
 constinit atomic<bool> no_madvise_guard{false};
 
 guard_kind install_guard(std::byte* lo) noexcept {
@@ -115,6 +116,8 @@ slab& slab_with_room(stack_class* c) {
   if (!c->slabs.empty() && c->slabs.back().cut < c->slabs.back().slots) return c->slabs.back();
   std::size_t slots = std::clamp<std::size_t>(slab_target / c->size, 1, 64);
   c->slabs.reserve(c->slabs.size() + 1);
+  std::size_t all = (c->slabs.size() + 1) * slots;
+  if (c->free.capacity() < all) c->free.reserve(std::max(all, 2 * c->free.capacity()));
   std::byte* base = map_slab(slots * c->size);
   c->slabs.push_back({base, static_cast<std::uint32_t>(slots), 0});
 
@@ -171,7 +174,9 @@ G* stack_take(stack_class* c) {
   std::size_t index;
   {
     c->mutex.acquire_lock();
-    if (G* g = c->free.pop_front()) {
+    if (!c->free.empty()) {
+      G* g = c->free.back();
+      c->free.pop_back();
       c->mutex.release_lock();
       return g;
     }
@@ -186,6 +191,7 @@ G* stack_take(stack_class* c) {
       g->stack_hi = reinterpret_cast<std::byte*>(g);
       g->origin = c;
       g->has_canary = kind == guard_kind::canary;
+      slots_cut.fetch_add(1, relaxed);
       ++s.cut;  // from here on for_each_g visits it
       c->mutex.release_lock();
       return g;
@@ -196,10 +202,20 @@ G* stack_take(stack_class* c) {
   }
 }
 
-void stack_put(stack_class* c, g_list& gs) noexcept {
+std::size_t stack_take_free(stack_class* c, G** out, std::size_t n) noexcept {
   lock_guard hold(c->mutex);
-  c->free.append(gs);
+  n = std::min(n, c->free.size());
+  std::copy(c->free.end() - static_cast<std::ptrdiff_t>(n), c->free.end(), out);
+  c->free.resize(c->free.size() - n);
+  return n;
 }
+
+void stack_put(stack_class* c, G* const* gs, std::size_t n) noexcept {
+  lock_guard hold(c->mutex);
+  c->free.insert(c->free.end(), gs, gs + n);  // within the capacity
+}
+
+std::size_t stack_slots() noexcept { return slots_cut.load(relaxed); }
 
 void stack_check_canary(const G* g) noexcept {
   if (!g->has_canary) return;
@@ -257,21 +273,20 @@ std::size_t stack_release_free_pages() noexcept {
       if (i >= t.classes.size()) return bytes;
       c = t.classes[i].get();
     }
-    // Taken out for the duration, so that spawning is not held up by a million calls of madvise.
-    g_list gs;
-    {
+    // A few at a time, the coldest first, so that spawning is not held up by a million calls of madvise.
+    constexpr std::size_t batch = 64;
+    for (std::size_t from = 0;; from += batch) {
       lock_guard hold(c->mutex);
-      std::swap(gs, c->free);
+      std::size_t to = std::min(from + batch, c->free.size());
+      for (std::size_t k = from; k < to; ++k) {
+        const G* g = c->free[k];
+        auto top = reinterpret_cast<std::uintptr_t>(g) & ~(page - 1);
+        auto* lo = g->stack_lo + (g->has_canary ? page : 0);
+        std::size_t n = top - reinterpret_cast<std::uintptr_t>(lo);
+        if (::madvise(lo, n, MADV_DONTNEED) == 0) bytes += n;
+      }
+      if (to == c->free.size()) break;
     }
-    g_list done;
-    while (G* g = gs.pop_front()) {
-      auto top = reinterpret_cast<std::uintptr_t>(g) & ~(page - 1);
-      auto* lo = g->stack_lo + (g->has_canary ? page : 0);
-      std::size_t n = top - reinterpret_cast<std::uintptr_t>(lo);
-      if (::madvise(lo, n, MADV_DONTNEED) == 0) bytes += n;
-      done.push_back(g);
-    }
-    stack_put(c, done);
   }
 }
 
@@ -282,7 +297,7 @@ stack_counters stack_count() noexcept {
   out.guards_madvise = guards.by_kind[0].load(relaxed);
   out.guards_mprotect = guards.by_kind[1].load(relaxed);
   out.guards_none = guards.by_kind[2].load(relaxed);
-  out.slots = out.guards_madvise + out.guards_mprotect + out.guards_none;
+  out.slots = stack_slots();
   return out;
 }
 

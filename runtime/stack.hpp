@@ -41,8 +41,14 @@ std::size_t stack_size_of(const stack_class* c) noexcept;
 // A G in state idle with its stack: one from the class's free list, else a new slot. Throws std::bad_alloc.
 G* stack_take(stack_class* c);
 
+// The same, up to `n` at once, free ones only; how many.
+std::size_t stack_take_free(stack_class* c, G** out, std::size_t n) noexcept;
+
 // Gives Gs in state idle back to their class.
-void stack_put(stack_class* c, g_list& gs) noexcept;
+void stack_put(stack_class* c, G* const* gs, std::size_t n) noexcept;
+
+// Slots ever cut, of all classes: as many goroutines can exist.
+std::size_t stack_slots() noexcept;
 
 // Aborts if the canary of a stack without a guard was overwritten.
 void stack_check_canary(const G* g) noexcept;

@@ -39,6 +39,7 @@
 #include <fmt/format.h>
 #include <memory>
 #include <sys/prctl.h>
+#include <unistd.h>
 #include <utility>
 
 namespace weft::rt {
@@ -105,6 +106,7 @@ void* m_thread(void* arg) noexcept {
   M* m = static_cast<M*>(arg);
   set_this_thread(m);
   m->bind_to_this_thread();
+  m->tid = ::gettid();
   adopt_thread_stack(&m->g0);
   ::prctl(PR_SET_TIMERSLACK, 1UL);  // else the kernel adds up to 50 µs to every deadline
   void* signal_stack = make_signal_stack();

@@ -18,7 +18,7 @@
 #include "runtime/atomic.hpp"
 #include "runtime/config.hpp"
 #include "runtime/fatal.hpp"
-#include "runtime/g.hpp"
+#include "runtime/g_queue.hpp"
 
 #include <array>
 #include <cstdint>
@@ -47,16 +47,14 @@ class basic_run_queue {
     return true;
   }
 
-  // The ring is full: moves half of it to `out`. False: a thief made room meanwhile.
-  [[nodiscard]] bool take_half(g_list& out) noexcept {
+  // The ring is full: takes half of it out. False: a thief made room meanwhile.
+  using half = std::array<G*, Capacity / 2>;
+  [[nodiscard]] bool take_half(half& out) noexcept {
     std::uint32_t head = head_.load(acquire);
     std::uint32_t n = (tail_.load(relaxed) - head) / 2;
     if (n != Capacity / 2) return false;
-    std::array<G*, Capacity / 2> batch;
-    for (std::uint32_t i = 0; i < n; ++i) batch[i] = ring_[(head + i) % Capacity].load(relaxed);
-    if (!head_.compare_exchange_strong(head, head + n, release, relaxed)) return false;
-    for (G* g : batch) out.push_back(g);
-    return true;
+    for (std::uint32_t i = 0; i < n; ++i) out[i] = ring_[(head + i) % Capacity].load(relaxed);
+    return head_.compare_exchange_strong(head, head + n, release, relaxed);
   }
 
   // The next to run, or null. `inherit`: it was runnext and goes on in the present time slice.
@@ -77,7 +75,11 @@ class basic_run_queue {
     for (;;) {
       if (tail_.load(relaxed) == head) return nullptr;
       G* g = ring_[head % Capacity].load(relaxed);
-      if (head_.compare_exchange_strong(head, head + 1, release, acquire)) return g;
+      if (head_.compare_exchange_strong(head, head + 1, release, acquire)) {
+        // Whatever lies in the next slot is a G, or was one: G memory stays.
+        if (const G* after = ring_[(head + 1) % Capacity].load(relaxed)) prefetch(after);
+        return g;
+      }
     }
   }
 

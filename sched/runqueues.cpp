@@ -10,11 +10,11 @@ namespace {
 
 // The ring is full: half of it and g go to the global queue.
 bool put_slow(P* p, G* g) noexcept {
-  g_list batch;
+  run_queue::half batch;
   if (!p->runq.take_half(batch)) return false;
-  batch.push_back(g);
   lock_guard hold(sched.mutex);
-  sched.global.append(batch);
+  for (G* older : batch) sched.global.push_back(older);
+  sched.global.push_back(g);
   sched.global_size.store(static_cast<std::uint32_t>(sched.global.size()), seq_cst);
   return true;
 }

@@ -2,15 +2,33 @@
 
 #include "sched/proc.hpp"
 
-#include <algorithm>
 #include <stdexcept>
 
 namespace weft::rt {
 
 namespace {
 
-constexpr std::size_t free_gs_max = 64;  // of a P; half go to the class's list beyond that
+constexpr std::size_t free_batch = 32;  // how many Gs move between a P's free list and their class's
 constexpr std::uint64_t id_batch = 16;
+
+// A G of the default class from the P's free list, refilled from the class's; null: there is none.
+G* take_free(P* p) noexcept {
+  if (G* g = p->free_gs.pop()) return g;
+  G* batch[free_batch];
+  std::size_t n = stack_take_free(sched.default_stacks, batch, free_batch);
+  for (std::size_t i = 0; i < n; ++i) p->free_gs.push(batch[i]);
+  return p->free_gs.pop();
+}
+
+// Every goroutine can be in the global queue, and where one is put there nothing may fail: room for a new one is made
+// while it is spawned.
+void make_room_in_global_queue() {
+  std::size_t slots = stack_slots();
+  if (WEFT_LIKELY(slots <= sched.global_room.load(relaxed))) return;
+  lock_guard hold(sched.mutex);
+  sched.global.reserve(slots);
+  sched.global_room.store(sched.global.capacity(), relaxed);
+}
 
 void first_steps(thread_state* ts) noexcept { leave_runtime(static_cast<M*>(ts)); }
 
@@ -38,17 +56,23 @@ G* spawn_begin(std::size_t stack_size) {
   stack_class* c = sched.default_stacks;
   if (stack_size != 0 && stack_size != stack_size_of(c)) c = stack_class_for(stack_size);
   G* g = nullptr;
-  if (c == sched.default_stacks && scope.m()) g = scope.m()->p.load(relaxed)->free_gs.pop_front();
-  if (!g) g = stack_take(c);
+  if (c == sched.default_stacks && scope.m()) g = take_free(scope.m()->p.load(relaxed));
+  if (!g) {
+    g = stack_take(c);
+    try {
+      make_room_in_global_queue();
+    } catch (...) {
+      spawn_abort(g);
+      throw;
+    }
+  }
   g->closure = nullptr;
   return g;
 }
 
 void spawn_abort(G* g) noexcept {
   g->name[0] = '\0';
-  g_list one;
-  one.push_back(g);
-  stack_put(g->origin, one);
+  stack_put(g->origin, &g, 1);
 }
 
 std::uint64_t spawn_commit(G* g) noexcept {
@@ -77,17 +101,13 @@ void recycle(G* g, M* m) noexcept {
   g->exiting = false;
   g->system = false;
   P* p = m->p.load(relaxed);
-  if (g->origin != sched.default_stacks) {
-    g_list one;
-    one.push_back(g);
-    stack_put(g->origin, one);
-    return;
+  if (g->origin != sched.default_stacks) return stack_put(g->origin, &g, 1);
+  if (p->free_gs.full()) {
+    G* batch[free_batch];
+    p->free_gs.drop_oldest(free_batch, batch);
+    stack_put(sched.default_stacks, batch, free_batch);
   }
-  p->free_gs.push_front(g);  // the warmest stack first
-  if (p->free_gs.size() <= free_gs_max) return;
-  g_list rest;
-  for (std::size_t i = 0; i < free_gs_max / 2; ++i) rest.push_back(p->free_gs.pop_front());
-  stack_put(sched.default_stacks, rest);
+  p->free_gs.push(g);  // the warmest stack is the next to be used
 }
 
 std::size_t count_goroutines() noexcept {

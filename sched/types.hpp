@@ -9,6 +9,7 @@
 #pragma once
 
 #include "runtime/context.hpp"
+#include "runtime/g_queue.hpp"
 #include "runtime/lock.hpp"
 #include "runtime/note.hpp"
 #include "runtime/random.hpp"
@@ -62,7 +63,7 @@ struct alignas(cache_line) P {
   timer_heap timers;
 
   // Owner: dead goroutines of the default stack class, ready for reuse.
-  g_list free_gs;
+  g_stack<64> free_gs;
   std::uint64_t id_next = 0, id_end = 0;
 
   struct {
@@ -108,6 +109,7 @@ struct alignas(cache_line) M : thread_state {
   G g0;
   std::uint32_t id = 0;
   pthread_t thread{};
+  int tid = 0;  // the kernel's number
   atomic<bool> finished{false};
 };
 
@@ -160,7 +162,8 @@ struct scheduler {
 
   alignas(cache_line) lock mutex{lock_rank::sched};
   // sched:
-  g_list global;
+  g_queue global;
+  atomic<std::size_t> global_room{0};  // its capacity
   P* idle_p_list = nullptr;
   M* idle_m_list = nullptr;
   std::uint32_t idle_ms = 0;

@@ -10,6 +10,7 @@
 #include "sysmon/sysmon.hpp"
 
 #include "netpoll/netpoll.hpp"
+#include "sysmon/thread_state.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -25,6 +26,10 @@ constexpr int rounds_before_backoff = 50;
 constexpr nanos poll_at_least_every = 10 * millisecond;
 constexpr nanos time_slice = 10 * millisecond;
 constexpr nanos overdue_slice = millisecond;  // when something is overdue and no P is free
+
+// Threads that compute without a P: beyond this many, goroutines are only asked to yield. Blocked threads cost no
+// processor and are bounded by max_threads alone.
+constexpr std::uint32_t hog_limit = 256;
 
 struct monitor {
   pthread_t thread{};
@@ -93,6 +98,7 @@ int retake(nanos now, bool overdue) noexcept {
         bool wanted = overdue || !p->runq.empty() || sched.global_size.load(relaxed) != 0 ||
                       p->timers.wake_when() != 0 || sched.poll_waiters.load(relaxed) != 0;
         if (!wanted || sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) continue;
+        if (sched.detached_ms >= hog_limit && thread_wants_processor(m->tid)) continue;
         if (!detach_running(p)) continue;
       }
       p->seen.sched_when = now;

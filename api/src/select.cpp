@@ -136,14 +136,16 @@ select_outcome chan_select(const select_op* ops, std::size_t count, std::int64_t
 
   rt::G* g = scope.g();
   rt::wait_ticket ticket = g->begin_wait();
+  // In the random order, too: a channel in several cases chooses among them by their places in its queue.
   for (std::size_t i = 0; i < count; ++i) {
-    if (!ops[i].chan) continue;
-    waiter& w = ws.waiters[i];
+    std::size_t k = ws.order[i];
+    if (!ops[k].chan) continue;
+    waiter& w = ws.waiters[k];
     w.g = g;
     w.ticket = ticket;
-    w.value = ops[i].value;
-    w.index = static_cast<std::uint32_t>(i);
-    (ops[i].send ? ops[i].chan->senders : ops[i].chan->receivers).push_back(&w);
+    w.value = ops[k].value;
+    w.index = static_cast<std::uint32_t>(k);
+    (ops[k].send ? ops[k].chan->senders : ops[k].chan->receivers).push_back(&w);
   }
   auto unlink_all = [&] {
     for (std::size_t i = 0; i < count; ++i) {

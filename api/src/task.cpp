@@ -144,6 +144,20 @@ bool task_promise::must_rethrow() noexcept {
   }
 }
 
+std::uint64_t current_run() noexcept {
+  return rt::sched.running.load(rt::acquire) ? rt::sched.run_number.load(rt::relaxed) : 0;
+}
+
+bool is_goroutine_exit(std::exception_ptr e) noexcept {
+  try {
+    std::rethrow_exception(std::move(e));
+  } catch (const goroutine_exit&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 void task_promise::finish(task_state* t) noexcept {
   {
     rt::runtime_scope scope;

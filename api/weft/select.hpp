@@ -350,7 +350,7 @@ std::size_t select(Cases&&... cases) {
     ++i;
   };
   (add(cases), ...);
-  detail::select_outcome r = detail::chan_select(ops.data(), channels, limit.wait());
+  detail::select_outcome r = detail::chan_select(channels == 0 ? nullptr : ops.data(), channels, limit.wait());
   std::size_t chosen = r.index == detail::select_outcome::none ? limit.index : index_of[r.index];
   i = 0;
   [[maybe_unused]] auto run = [&](auto& c) {

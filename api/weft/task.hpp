@@ -247,3 +247,5 @@ class local {
 };
 
 }  // namespace weft
+
+#include <weft/task_group.hpp>

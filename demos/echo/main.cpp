@@ -1,6 +1,8 @@
 // weft-echo: sends every byte back.
 #include <array>
 #include <cstddef>
+#include <cstdio>
+#include <exception>
 #include <span>
 
 #include <CLI/CLI.hpp>
@@ -18,11 +20,14 @@ void echo(weft::net::tcp_stream& peer, const demo::stop_stages&) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  CLI::App app{"Sends every byte back.", "weft-echo"};
+int main(int argc, char** argv) try {
   demo::server_options options{.port = 7000};
+  CLI::App app{"Sends every byte back.", "weft-echo"};
   demo::add_server_options(app, options);
   CLI11_PARSE(app, argc, argv);
 
-  return weft::run([&] { return demo::serve("weft-echo", options, echo); }, {.procs = options.procs});
+  return weft::run([&] { demo::server("weft-echo", options).serve(echo); }, {.procs = options.procs});
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "weft-echo: %s\n", e.what());
+  return 1;
 }

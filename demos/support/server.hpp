@@ -6,8 +6,12 @@
 #include <functional>
 #include <string>
 
+#include <weft/chan.hpp>
 #include <weft/context.hpp>
 #include <weft/net.hpp>
+#include <weft/sync.hpp>
+
+#include "connections.hpp"
 
 namespace CLI {
 class App;
@@ -25,6 +29,9 @@ struct server_options {
 // Adds --host, --port, --procs and --grace to the command line.
 void add_server_options(CLI::App& app, server_options& o);
 
+// Adds an option that takes seconds, as in 10 or 0.5. The default is what `value` is.
+void add_seconds(CLI::App& app, const char* name, std::chrono::milliseconds& value, const char* help);
+
 // The two stages of a stop.
 struct stop_stages {
   weft::context asked;  // cancelled by the first signal: finish what was begun, begin nothing new
@@ -35,10 +42,32 @@ struct stop_stages {
 // deadline has passed) ends the connection and nothing else.
 using connection_handler = std::function<void(weft::net::tcp_stream&, const stop_stages&)>;
 
-// Listens, says where, and runs `handler` in a goroutine for each connection, until SIGINT or SIGTERM. Then it closes
-// the listener; reads fail from then on, so connections that wait for their peer end; the others get the grace to
-// finish, and after it they are closed, too. When this returns no goroutine of it is left. Returns the exit code: 0, or
-// 1 if it could not listen.
-int serve(const char* name, const server_options& o, const connection_handler& handler);
+class server {
+ public:
+  // Listens, and says where. `name` is for messages. Throws std::system_error. Goroutine only, as all of it.
+  server(std::string name, const server_options& o);
+  ~server();
+
+  const stop_stages& stop() const { return stop_; }
+
+  // Runs `handler` in a goroutine for each connection, until SIGINT or SIGTERM. Then the listener is closed and reads
+  // fail, so connections that wait for their peer end; the others get the grace to finish, and after it all fails for
+  // them. When this returns, no connection is left.
+  void serve(const connection_handler& handler);
+
+ private:
+  void accept_all(const connection_handler& handler);
+  void serve_one(weft::net::tcp_stream& s, const connection_handler& handler);
+
+  std::string name_;
+  std::chrono::milliseconds grace_;
+  weft::chan<int> signals_;
+  weft::net::tcp_listener listener_;
+  weft::cancellable over_ = weft::with_cancel(weft::background());
+  weft::cancellable asked_ = weft::with_cancel(over_.ctx);
+  stop_stages stop_{asked_.ctx, over_.ctx};
+  connections open_;
+  weft::wait_group serving_;
+};
 
 }  // namespace demo

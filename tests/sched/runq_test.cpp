@@ -43,10 +43,10 @@ struct crew {
 // What sched/runqueues.cpp does with a full ring. `overflow` stands for the global queue; only the owner uses it here.
 void put_or_spill(queue& q, G* g, g_list& overflow) {
   while (!q.put(g, publish)) {
-    g_list batch;
+    queue::half batch;
     if (!q.take_half(batch)) continue;
-    batch.push_back(g);
-    overflow.append(batch);
+    for (G* older : batch) overflow.push_back(older);
+    overflow.push_back(g);
     return;
   }
 }
@@ -213,14 +213,14 @@ TEST_CASE("run queue: runnext first, then the ring in its order") {
 TEST_CASE("run queue: a full ring gives half of itself away, the oldest first") {
   crew all(6);
   queue q;
-  g_list out;
+  queue::half out;
   CHECK_FALSE(q.take_half(out));
   for (std::size_t i = 0; i < 4; ++i) REQUIRE(q.put(all.at(i), publish));
   CHECK_FALSE(q.put(all.at(4), publish));
   REQUIRE(q.take_half(out));
   REQUIRE(out.size() == 2);
-  CHECK(out.pop_front() == all.at(0));
-  CHECK(out.pop_front() == all.at(1));
+  CHECK(out[0] == all.at(0));
+  CHECK(out[1] == all.at(1));
   CHECK(q.put(all.at(4), publish));
   bool inherit;
   CHECK(q.get(&inherit) == all.at(2));

@@ -4,6 +4,7 @@
 
 #include <boost/context/detail/fcontext.hpp>
 
+#include <cstdio>
 #include <cstdlib>
 #include <utility>
 
@@ -127,8 +128,9 @@ std::string interleaving::run(std::size_t max_steps) {
 }
 
 void interleaving::fail(std::string message) {
-  interleave_access::fail(std::move(message));
-  std::abort();  // it is never resumed
+  if (interleave_access::running()) interleave_access::fail(std::move(message));  // it is never resumed
+  std::fprintf(stderr, "outside of interleaving::run(): %s\n", message.c_str());
+  std::abort();
 }
 
 void interleaving::wait_until(const std::function<bool()>& condition) {

@@ -5,6 +5,7 @@
 #include "weft/net.hpp"
 
 #include <optional>
+#include <stop_token>
 
 namespace weft::net {
 

@@ -2,6 +2,8 @@
 
 #include "api/src/net/syscalls.hpp"
 
+#include <algorithm>
+#include <cstring>
 #include <fmt/format.h>
 
 namespace weft::net {
@@ -26,6 +28,20 @@ std::error_code to_error_code(entry e) noexcept {
 
 void fail(const char* operation, std::string_view where, const std::error_code& ec) {
   throw std::system_error(ec, where.empty() ? std::string(operation) : fmt::format("{} {}", operation, where));
+}
+
+void fail(const char* operation, const message_address& where, const std::error_code& ec) {
+  fail(operation, where.sin6_family == 0 ? std::string() : to_endpoint(where).to_string(), ec);
+}
+
+message_address to_address(const endpoint& e) noexcept {
+  message_address a{};
+  if (!e.is_unix()) std::memcpy(&a, e.data(), std::min(e.size(), sizeof a));
+  return a;
+}
+
+endpoint to_endpoint(const message_address& a) noexcept {
+  return endpoint::from_native(&a, a.sin6_family == AF_INET ? sizeof(sockaddr_in) : sizeof a);
 }
 
 rt::poll_status wait_for(rt::poll_desc* pd, rt::poll_mode mode) {
@@ -56,20 +72,22 @@ void unlock_mutex(rt::G*, void* mutex) noexcept { static_cast<rt::lock*>(mutex)-
 }  // namespace
 
 descriptor* descriptor::make(int fd, std::error_code& ec) {
-  descriptor* d = nullptr;
+  std::unique_ptr<descriptor, decltype([](descriptor* d) { delete d; })> d(new descriptor);
+  int error = 0;
+  d->fd = fd;
+  d->pd = rt::poll_open(fd, &error);
+  if (d->pd) return d.release();
+  ec = system_error_code(error);
+  return nullptr;
+}
+
+descriptor* descriptor::make_or_close(int fd, std::error_code& ec) {
   try {
-    d = new descriptor;
-    int error = 0;
-    d->fd = fd;
-    d->pd = rt::poll_open(fd, &error);
-    if (d->pd) return d;
-    ec = system_error_code(error);
+    if (descriptor* d = make(fd, ec)) return d;
   } catch (...) {
-    delete d;
     sys::close(fd);
     throw;
   }
-  delete d;
   sys::close(fd);
   return nullptr;
 }

@@ -31,12 +31,20 @@ inline std::error_code system_error_code(int error) noexcept { return {error, st
 std::error_code to_error_code(rt::poll_status s) noexcept;
 std::error_code to_error_code(entry e) noexcept;
 
+// The address that a message names; family 0: none. A call that fails copies it while it still holds the descriptor.
+using message_address = sockaddr_in6;
+
 // "operation address: what the system says"
 [[noreturn]] void fail(const char* operation, std::string_view where, const std::error_code& ec);
+[[noreturn]] void fail(const char* operation, const message_address& where, const std::error_code& ec);
 
-inline void throw_if(const std::error_code& ec, const char* operation, std::string_view where) {
+template <class Where>
+void throw_if(const std::error_code& ec, const char* operation, const Where& where) {
   if (WEFT_UNLIKELY(static_cast<bool>(ec))) fail(operation, where, ec);
 }
+
+message_address to_address(const endpoint& e) noexcept;
+endpoint to_endpoint(const message_address& a) noexcept;
 
 // Every call comes by the runtime once, so that a goroutine whose descriptors are always ready gives way when asked.
 inline void check_point() noexcept { rt::leave_runtime(rt::enter_runtime()); }
@@ -50,9 +58,10 @@ void set_poll_deadline(rt::poll_desc* pd, rt::poll_mode mode, rt::nanos deadline
 namespace detail {
 
 struct descriptor {
-  // Registers fd, which must be non-blocking, and takes it over: on failure it is closed. Throws std::bad_alloc,
-  // std::logic_error.
+  // Registers fd, which must be non-blocking, and takes it over. On failure (null, ec set, or std::bad_alloc) fd stays
+  // the caller's; the other form closes it.
   static descriptor* make(int fd, std::error_code& ec);
+  static descriptor* make_or_close(int fd, std::error_code& ec);
 
   // The handle's life ends. Closes.
   static void drop(descriptor* d) noexcept;
@@ -64,8 +73,8 @@ struct descriptor {
   int fd = -1;
   rt::poll_desc* pd = nullptr;
 
-  // Written before the object is shared. remote: of streams; family 0: none, or a unix socket.
-  sockaddr_in6 remote{};
+  // Written before the object is shared. Streams: the peer's; listeners: their own; unix sockets: none.
+  message_address where{};
   std::unique_ptr<std::string> unlink_path;  // of a unix listener
 
   // After a leaving call.
@@ -92,14 +101,16 @@ struct descriptor {
 // A call that needs no turn. `operator bool`: inside.
 class [[nodiscard]] use {
  public:
-  use(descriptor* d, std::error_code& ec) noexcept : d_(d) {
+  use(descriptor* d, std::error_code& ec, message_address* where = nullptr) noexcept : d_(d), ec_(ec), where_(where) {
     ec.clear();
     if (d_ && d_->mutex.enter()) return;
     ec = system_error_code(EBADF);
     d_ = nullptr;
   }
   ~use() {
-    if (d_) d_->left(d_->mutex.exit());
+    if (!d_) return;
+    if (where_ && ec_) *where_ = d_->where;
+    d_->left(d_->mutex.exit());
   }
   use(const use&) = delete;
   use& operator=(const use&) = delete;
@@ -107,12 +118,15 @@ class [[nodiscard]] use {
 
  private:
   descriptor* d_;
+  std::error_code& ec_;
+  message_address* where_;
 };
 
 // A call that reads or writes, when it is its turn.
 class [[nodiscard]] turn {
  public:
-  turn(descriptor* d, side s, std::error_code& ec) noexcept : d_(d), side_(s) {
+  turn(descriptor* d, side s, std::error_code& ec, message_address* where = nullptr) noexcept
+      : d_(d), side_(s), ec_(ec), where_(where) {
     check_point();
     ec.clear();
     entry e = d_ ? d_->mutex.lock(side_) : entry::closed_before;
@@ -122,7 +136,9 @@ class [[nodiscard]] turn {
     d_ = nullptr;
   }
   ~turn() {
-    if (d_) d_->left(d_->mutex.unlock(side_));
+    if (!d_) return;
+    if (WEFT_UNLIKELY(where_ && ec_)) *where_ = d_->where;
+    d_->left(d_->mutex.unlock(side_));
   }
   turn(const turn&) = delete;
   turn& operator=(const turn&) = delete;
@@ -131,6 +147,8 @@ class [[nodiscard]] turn {
  private:
   descriptor* d_;
   side side_;
+  std::error_code& ec_;
+  message_address* where_;
 };
 
 // Inside a turn, before the first attempt: a passed deadline and closing count even if data is ready.
@@ -160,23 +178,18 @@ ssize_t attempt(descriptor& d, rt::poll_mode mode, std::error_code& ec, Call cal
 }
 
 // Waits for a connection on d. A descriptor for it, or -1 with ec set. Waits while there are none to be had.
-int accept_descriptor(descriptor* d, sockaddr_storage* from, socklen_t* size, std::error_code& ec);
+int accept_descriptor(descriptor* d, sockaddr_storage* from, socklen_t* size, std::error_code& ec, message_address* where);
 
-// A registered socket that listens at `at`. Null with ec set on failure.
-descriptor* listen_at(const endpoint& at, const listen_options& o, std::error_code& ec);
+// The rest return a registered socket, or null with ec set.
 
-// A connected, registered socket of `type`. A deadline of rt::forever: none. A stop request ends it with
-// operation_canceled. Null with ec set on failure.
+// Of `type`, bound to `at`; streams listen.
+descriptor* bind_socket(int type, const endpoint& at, const listen_options& o, std::error_code& ec);
+
+// Connected. A deadline of rt::forever: none. A stop request ends it with operation_canceled.
 descriptor* dial(int type, const endpoint& to, rt::nanos deadline, const std::stop_token& stop, std::error_code& ec);
 
-// Of a connected socket made elsewhere.
+// From a connected socket made elsewhere. On failure it stays the caller's.
 descriptor* adopt_stream(int fd, std::error_code& ec);
-
-void remember_peer(descriptor* d, const endpoint& peer) noexcept;
-endpoint peer_of(const descriptor* d);
-
-// For messages: "" if there is none.
-std::string peer_text(const descriptor* d);
 
 }  // namespace detail
 }  // namespace weft::net

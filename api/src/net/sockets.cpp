@@ -4,8 +4,6 @@
 #include "api/src/net/syscalls.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <netinet/tcp.h>
 
 namespace weft::net::detail {
 
@@ -68,15 +66,20 @@ descriptor* dial_once(int type, const endpoint& to, rt::nanos deadline, const st
     return nullptr;
   }
   int n = sys::connect(fd, to.data(), to.size());
+  // A unix socket says EAGAIN when the listener's queue is full, and gives no event when that changes.
+  for (rt::nanos pause = first_pause; n == -EAGAIN && !stop.stop_requested(); pause = std::min(2 * pause, longest_pause)) {
+    if (rt::nanotime() >= deadline) break;
+    sleep_for(pause);
+    n = sys::connect(fd, to.data(), to.size());
+  }
   bool pending = n == -EINPROGRESS || n == -EINTR || n == -EALREADY;
   if (n < 0 && n != -EISCONN && !pending) {
     sys::close(fd);
-    // A unix socket says EAGAIN when the listener's queue is full, and gives no event when that changes.
-    ec = system_error_code(n == -EAGAIN ? ECONNREFUSED : -n);
+    ec = system_error_code(n != -EAGAIN ? -n : stop.stop_requested() ? ECANCELED : ETIMEDOUT);
     return nullptr;
   }
   // Registered only now: a socket that was not connected yet would be reported as hung up.
-  descriptor* d = descriptor::make(fd, ec);
+  descriptor* d = descriptor::make_or_close(fd, ec);
   if (!d || !pending) return d;
   try {
     if (deadline != rt::forever) set_poll_deadline(d->pd, rt::poll_mode::write, deadline);
@@ -123,15 +126,22 @@ descriptor* bind_socket(int type, const endpoint& at, const listen_options& o, s
   if (n == 0 && type == SOCK_STREAM) {
     n = sys::listen(fd, o.backlog > 0 ? std::min(o.backlog, largest_backlog) : largest_backlog);
   }
-  if (n == 0) return descriptor::make(fd, ec);
-  sys::close(fd);
-  ec = system_error_code(-n);
-  return nullptr;
+  if (n < 0) {
+    sys::close(fd);
+    ec = system_error_code(-n);
+    return nullptr;
+  }
+  descriptor* d = descriptor::make_or_close(fd, ec);
+  sockaddr_storage own;
+  socklen_t size;
+  if (d && sys::local_name(fd, &own, &size) == 0) d->where = to_address(endpoint::from_native(&own, size));
+  return d;
 }
 
-int accept_descriptor(descriptor* d, sockaddr_storage* from, socklen_t* size, std::error_code& ec) {
+int accept_descriptor(descriptor* d, sockaddr_storage* from, socklen_t* size, std::error_code& ec,
+                      message_address* where) {
   rt::throw_if_not_running("a socket");
-  turn t(d, side::read, ec);
+  turn t(d, side::read, ec, where);
   if (!t || !prepare(*d, rt::poll_mode::read, ec)) return -1;
   rt::nanos pause = first_pause;
   for (;;) {
@@ -158,13 +168,17 @@ int accept_descriptor(descriptor* d, sockaddr_storage* from, socklen_t* size, st
       case ENFILE:
       case ENOBUFS:
       case ENOMEM: {
-        sleep_for(pause);
-        pause = std::min(2 * pause, longest_pause);
-        if (rt::poll_status s = rt::poll_check(d->pd, rt::poll_mode::read); s != rt::poll_status::ok) {
-          ec = to_error_code(s);
-          return -1;
+        rt::poll_status s;
+        if (sys::poll_once(d->fd, false) == 0) {  // the system complains before it looks for a connection
+          s = wait_for(d->pd, rt::poll_mode::read);
+        } else {
+          sleep_for(pause);
+          pause = std::min(2 * pause, longest_pause);
+          s = rt::poll_check(d->pd, rt::poll_mode::read);
         }
-        continue;
+        if (s == rt::poll_status::ok) continue;
+        ec = to_error_code(s);
+        return -1;
       }
       default: ec = system_error_code(-fd); return -1;
     }
@@ -187,7 +201,7 @@ descriptor* dial(int type, const endpoint& to, rt::nanos deadline, const std::st
       ec = system_error_code(ECONNREFUSED);
       return nullptr;
     }
-    remember_peer(d, to);
+    d->where = to_address(to);
     return d;
   }
 }
@@ -204,20 +218,8 @@ descriptor* adopt_stream(int fd, std::error_code& ec) {
     return nullptr;
   }
   descriptor* d = descriptor::make(fd, ec);
-  if (d) remember_peer(d, endpoint::from_native(&peer, size));
+  if (d) d->where = to_address(endpoint::from_native(&peer, size));
   return d;
-}
-
-void remember_peer(descriptor* d, const endpoint& peer) noexcept {
-  if (!peer.is_unix()) std::memcpy(&d->remote, peer.data(), std::min(peer.size(), sizeof d->remote));
-}
-
-endpoint peer_of(const descriptor* d) {
-  return endpoint::from_native(&d->remote, d->remote.sin6_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
-}
-
-std::string peer_text(const descriptor* d) {
-  return d && d->remote.sin6_family != 0 ? peer_of(d).to_string() : std::string();
 }
 
 }  // namespace weft::net::detail

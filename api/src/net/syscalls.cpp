@@ -25,6 +25,10 @@ int open_socket(int family, int type) noexcept {
   return fd >= 0 ? fd : -errno;
 }
 
+int make_pair(int (&fds)[2]) noexcept {
+  return ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0 ? 0 : -errno;
+}
+
 int bind(int fd, const void* address, std::size_t size) noexcept {
   return ::bind(fd, static_cast<const sockaddr*>(address), static_cast<socklen_t>(size)) == 0 ? 0 : -errno;
 }
@@ -73,12 +77,6 @@ ssize_t sendmsg(int fd, const msghdr* m) noexcept {
 
 int set_option(int fd, int level, int name, int value) noexcept {
   return ::setsockopt(fd, level, name, &value, sizeof value) == 0 ? 0 : -errno;
-}
-
-int get_option(int fd, int level, int name) noexcept {
-  int value = 0;
-  socklen_t size = sizeof value;
-  return ::getsockopt(fd, level, name, &value, &size) == 0 ? value : -errno;
 }
 
 int pending_error(int fd) noexcept {

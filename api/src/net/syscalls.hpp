@@ -11,6 +11,7 @@
 namespace weft::net::sys {
 
 WEFT_NOINLINE int open_socket(int family, int type) noexcept;
+WEFT_NOINLINE int make_pair(int (&fds)[2]) noexcept;  // unix streams
 WEFT_NOINLINE int bind(int fd, const void* address, std::size_t size) noexcept;
 WEFT_NOINLINE int listen(int fd, int backlog) noexcept;
 WEFT_NOINLINE int connect(int fd, const void* address, std::size_t size) noexcept;
@@ -25,8 +26,7 @@ WEFT_NOINLINE ssize_t recvmsg(int fd, msghdr* m) noexcept;
 WEFT_NOINLINE ssize_t sendmsg(int fd, const msghdr* m) noexcept;
 
 WEFT_NOINLINE int set_option(int fd, int level, int name, int value) noexcept;
-WEFT_NOINLINE int get_option(int fd, int level, int name) noexcept;  // -errno, else the value; errors: see pending_error
-WEFT_NOINLINE int pending_error(int fd) noexcept;                    // SO_ERROR: 0 or an errno value
+WEFT_NOINLINE int pending_error(int fd) noexcept;  // SO_ERROR: 0 or an errno value
 WEFT_NOINLINE int local_name(int fd, sockaddr_storage* s, socklen_t* size) noexcept;
 WEFT_NOINLINE int peer_name(int fd, sockaddr_storage* s, socklen_t* size) noexcept;
 

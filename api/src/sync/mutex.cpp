@@ -49,79 +49,236 @@ namespace weft {
 
 namespace detail {
 
+constinit std::array<mutex_bell, std::size_t{1} << mutex_bell_bits> mutex_bells;
+
 namespace {
 
 constexpr rt::nanos patience = rt::millisecond;
 constexpr rt::nanos thread_looks_again = 100 * rt::millisecond;
 
-// Waits for a mutex that is held for a moment are shorter than a park.
-constexpr int lock_spins = 4;
-constexpr int heir_spins = 8;
+// How often to look whether the mutex is free before sleeping.
+constexpr int lock_looks = 4;
+constexpr int heir_looks = 8;
 
 bool register_for_membarrier() noexcept {
   if (::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0) return true;
-  for (mutex_bell& b : mutex_bells) b.rings.fetch_add(1, rt::relaxed);  // every unlock goes the slow way
+  for (mutex_bell& b : mutex_bells) b.rings.store(1, rt::relaxed);
   return false;
 }
 
 const bool has_membarrier = register_for_membarrier();
 
 void barrier_on_all_threads() noexcept {
-  // ENOMEM is all that can go wrong, and passes.
+  // Once registered, only a passing lack of memory can fail it.
   while (has_membarrier && ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) {
   }
 }
 
+bool abandoned(const sync_waiter& w) noexcept { return w.g->get_state() == rt::g_state::abandoned; }
+
 }  // namespace
 
-constinit std::array<mutex_bell, std::size_t{1} << mutex_bell_bits> mutex_bells;
-
 struct mutex_waiter : sync_waiter {
-  mutex_waiter(rt::G* g, const mutex* m) noexcept : sync_waiter(g), of(m) {}
-  const mutex* const of;
-  mutex_waiter* next_queue = nullptr;  // the first waiter's: that of another mutex of the bucket
+  mutex_waiter(rt::G* waiting, mutex* m) noexcept : sync_waiter(waiting), of(m) {}
+  mutex_waiter* after() const noexcept { return static_cast<mutex_waiter*>(next); }
+
+  mutex* const of;
+  mutex_waiter* next_queue = nullptr;  // in the first waiter of a queue: the first of the bucket's next queue
   rt::nanos since = 0;
-  bool heir = false;        // woken, and first in the queue until it has the mutex
-  bool handed_over = false;  // it has the mutex
+  bool heir = false;         // woken, on its way; first in the queue
+  bool handed_over = false;  // it holds the mutex
 };
 
-// The queue of one mutex, under its bucket.
+// The queue for one address. All members: under the bucket.
 struct mutex_queue {
-  mutex_queue(sync_bucket& b, const void* m) noexcept : bucket(b), address(m) {
-    for (place = &b.queues; *place && (*place)->of != m; place = &(*place)->next_queue) {
+  explicit mutex_queue(const void* mutex_address) noexcept
+      : bucket(bucket_of(mutex_address)), bell(mutex_bells[address_hash(mutex_address)]), address(mutex_address) {}
+
+  // The first waiter, or null.
+  mutex_waiter* first() const noexcept { return *place(); }
+
+  // At the end. Who comes into an empty queue arms anew, whatever those that were dropped left behind.
+  void join(mutex_waiter& w, mutex& m) noexcept {
+    drop_abandoned();
+    mutex_waiter** p = place();
+    if (!*p) m.must_wake_.store(0, rt::relaxed);
+    sync_queue ring{*p};
+    detail::push_back(ring, w);
+    *p = static_cast<mutex_waiter*>(ring.first);
+  }
+
+  void remove(mutex_waiter& w) noexcept { remove_at(place(), w); }
+
+  // Drops those at the front that run() has left behind.
+  void drop_abandoned() noexcept {
+    for (mutex_waiter* w; (w = first()) && abandoned(*w);) remove(*w);
+  }
+
+  // The same for all queues of the bucket. Their mutexes may be gone and are not touched.
+  void sweep() noexcept {
+    for (mutex_waiter** p = &bucket.queues; *p;) {
+      if (abandoned(**p)) {
+        remove_at(p, **p);
+      } else {
+        p = &(*p)->next_queue;
+      }
+    }
+    set_bell();
+  }
+
+  // Claims the first that can be, and returns it, still first. Null: nobody waits, or an heir is on its way.
+  mutex_waiter* claim_first(wake_list& woken) noexcept {
+    while (mutex_waiter* w = first()) {
+      if (w->heir && !abandoned(*w)) return nullptr;
+      if (!w->heir && woken.claim(*w)) return w;
+      remove(*w);
+    }
+    return nullptr;
+  }
+
+  // Brings must_wake_ and the bell in line with the queue. True: there is somebody to wake now, and was nobody before (W0).
+  bool settle(mutex& m) noexcept {
+    mutex_waiter* w = first();
+    bool was = m.must_wake_.load(rt::relaxed) != 0;
+    bool is = w && !w->heir;
+    if (was == is) return false;
+    m.must_wake_.store(is, rt::relaxed);
+    set_bell();
+    return is;
+  }
+
+  void set_bell() noexcept {
+    std::uint32_t n = has_membarrier ? 0 : 1;
+    for (mutex_waiter* w = bucket.queues; w; w = w->next_queue) n += !w->heir;
+    bell.rings.store(n, rt::relaxed);
+  }
+
+  // Waits in the queue, and gives up the bucket. False: the time has passed.
+  bool wait(rt::runtime_scope& scope, mutex_waiter& w, std::int64_t deadline);
+
+  // Held by another one: nothing to do for those who wait.
+  static bool is_held(const mutex& m) noexcept { return m.held_.load(rt::relaxed) != 0; }
+
+  sync_bucket& bucket;
+  mutex_bell& bell;
+  const void* const address;
+
+ private:
+  static void remove_at(mutex_waiter** place, mutex_waiter& w) noexcept {
+    mutex_waiter* other_queues = (*place)->next_queue;
+    sync_queue ring{*place};
+    detail::remove(ring, w);
+    if (ring.first) {
+      *place = static_cast<mutex_waiter*>(ring.first);
+      (*place)->next_queue = other_queues;
+    } else {
+      *place = other_queues;
     }
   }
 
-  mutex_waiter* first() const noexcept { return *place; }
-
-  void push_back(mutex_waiter& w) noexcept {
-    sync_queue q{*place};
-    detail::push_back(q, w);
-    *place = static_cast<mutex_waiter*>(q.first);
+  // Where the queue's first waiter is written down, or would be.
+  mutex_waiter** place() const noexcept {
+    mutex_waiter** p = &bucket.queues;
+    while (*p && (*p)->of != address) p = &(*p)->next_queue;
+    return p;
   }
-
-  void remove(mutex_waiter& w) noexcept {
-    mutex_waiter* others = (*place)->next_queue;
-    sync_queue q{*place};
-    detail::remove(q, w);
-    *place = q.first ? static_cast<mutex_waiter*>(q.first) : others;
-    if (q.first) (*place)->next_queue = others;
-  }
-
-  // Null, or the first waiter.
-  mutex_waiter* first_after_drop() noexcept;
-
-  mutex_bell& bell() const noexcept { return mutex_bells[address_hash(address)]; }
-
-  // W0. The caller holds the mutex, or does W1 and W2 afterwards.
-  static void arm(const mutex& m) noexcept;
-  static void disarm(const mutex& m) noexcept;
-
-  sync_bucket& bucket;
-  const void* address;
-  mutex_waiter** place;
 };
 
+bool mutex_queue::wait(rt::runtime_scope& scope, mutex_waiter& w, std::int64_t deadline) {
+  if (!scope.m()) deadline = std::min(deadline, rt::nanotime() + thread_looks_again);
+  w.ticket = deadline >= never_ns ? rt::no_ticket : w.g->begin_wait();
+  bool timed_out;
+  try {
+    scope.resumed_on(rt::park_until(scope.m(), w.ticket, unlock_bucket, &bucket.mutex, rt::wait_reason::mutex_lock,
+                                    deadline, &timed_out));
+  } catch (...) {
+    remove(w);
+    settle(*w.of);
+    bucket.mutex.release_lock();
+    throw;
+  }
+  return !timed_out;
+}
+
 }  // namespace detail
+
+bool mutex::lock_slow(std::int64_t deadline) {
+  using namespace detail;
+  auto look = [this](int times) noexcept {
+    for (; times > 0; --times) {
+      if (try_lock()) return true;
+      rt::cpu_relax();
+    }
+    return false;
+  };
+  if (look(lock_looks)) return true;
+
+  rt::runtime_scope scope;
+  mutex_queue q(this);
+  mutex_waiter w(scope.g(), this);
+  w.since = rt::nanotime();
+  if (deadline <= w.since) return try_lock();
+  for (;;) {
+    q.bucket.mutex.acquire_lock();
+    if (!w.queued) q.join(w, *this);
+    w.heir = false;
+    if (q.settle(*this)) barrier_on_all_threads();  // W0, W1
+    bool mine = try_lock();                         // W2
+    if (!mine) {
+      if (!q.wait(scope, w, deadline)) {
+        if (rt::nanotime() < deadline) continue;  // not weft's thread: looks again
+        rt::lock_guard hold(q.bucket.mutex);
+        if (w.queued) q.remove(w);
+        q.settle(*this);
+        return false;
+      }
+      if (w.handed_over) return true;
+      if (!look(heir_looks)) continue;
+      q.bucket.mutex.acquire_lock();
+    }
+    q.remove(w);
+    q.settle(*this);
+    q.bucket.mutex.release_lock();
+    return true;
+  }
+}
+
+void mutex::unlock_slow() noexcept {
+  using namespace detail;
+  if (held_.load(rt::relaxed) == 0) rt::fatal("weft::mutex at {}: unlock of an unlocked mutex", static_cast<void*>(this));
+  rt::runtime_scope scope;
+  wake_list woken;
+  mutex_queue q(this);
+  rt::lock_guard hold(q.bucket.mutex);
+  bool hand_over = false;
+  if (mutex_waiter* w = q.claim_first(woken)) {
+    hand_over = rt::nanotime() - w->since >= patience;
+    if (hand_over) {
+      q.remove(*w);
+      w->handed_over = true;
+    } else {
+      w->heir = true;
+    }
+  }
+  q.settle(*this);
+  // release: as in unlock. The last access; who joins the queue from now on sees it under the bucket.
+  if (!hand_over) held_.store(0, rt::release);
+}
+
+void mutex::answer_bell(const void* address) noexcept {
+  using namespace detail;
+  rt::runtime_scope scope;
+  wake_list woken;
+  mutex_queue q(address);
+  rt::lock_guard hold(q.bucket.mutex);
+  q.drop_abandoned();
+  mutex_waiter* w = q.first();
+  if (!w) return q.sweep();
+  // Somebody waits, and cannot leave without the bucket: so there is a mutex.
+  mutex& m = *w->of;
+  if (mutex_queue::is_held(m)) return;  // its unlock will see who waits
+  if ((w = q.claim_first(woken))) w->heir = true;
+  q.settle(m);
+}
 
 }  // namespace weft

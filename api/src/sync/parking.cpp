@@ -49,15 +49,18 @@ bool wake_list::claim_first(sync_queue& q) noexcept {
   return false;
 }
 
-void wake_list::ready_all() noexcept {
+wake_list::~wake_list() {
   while (rt::G* g = threads_.pop_front()) rt::ready(g);
-  if (goroutines_.size() == 1) return rt::ready(goroutines_.pop_front());
-  rt::ready_all(goroutines_);
+  if (goroutines_.size() == 1) {
+    rt::ready(goroutines_.pop_front());
+  } else {
+    rt::ready_all(goroutines_);
+  }
 }
 
 void unlock_bucket(rt::G*, void* lock) noexcept { static_cast<rt::lock*>(lock)->release_lock(); }
 
-void wait(rt::runtime_scope& scope, rt::lock& held, rt::wait_reason why) noexcept {
+void block(rt::runtime_scope& scope, rt::lock& held, rt::wait_reason why) noexcept {
   scope.resumed_on(rt::park(scope.m(), unlock_bucket, &held, why));
 }
 

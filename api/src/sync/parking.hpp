@@ -52,9 +52,15 @@ struct sync_waiter {
 void push_back(sync_queue& q, sync_waiter& w) noexcept;
 void remove(sync_queue& q, sync_waiter& w) noexcept;  // it is queued
 
-// Claimed waiters on their way to ready(), which comes after the bucket is unlocked.
+// Claimed waiters on their way to ready(). Destroyed inside the runtime and after the bucket is unlocked, it readies them:
+// declare it between the runtime_scope and the lock_guard.
 class wake_list {
  public:
+  wake_list() noexcept = default;
+  wake_list(const wake_list&) = delete;
+  wake_list& operator=(const wake_list&) = delete;
+  ~wake_list();
+
   // Under the bucket. False: the waiter ended otherwise.
   bool claim(sync_waiter& w) noexcept {
     if (!w.g->claim(w.ticket)) return false;
@@ -66,31 +72,28 @@ class wake_list {
   // Unlinks the first who can be claimed, and claims it. False: nobody.
   bool claim_first(sync_queue& q) noexcept;
 
-  // Inside the runtime, no bucket held.
-  void ready_all() noexcept;
-
  private:
   rt::g_list goroutines_, threads_;
 };
 
 // Waits until readied. The caller holds `held`, through which others find its waiter; it is not held afterwards.
-void wait(rt::runtime_scope& scope, rt::lock& held, rt::wait_reason why) noexcept;
+void block(rt::runtime_scope& scope, rt::lock& held, rt::wait_reason why) noexcept;
 
 // The same until `deadline` (no time limit: never_ns). `w` is not queued yet and is queued by enqueue(); when the time has
 // passed, or there is no memory for a timer (std::bad_alloc), and w is still queued, leave() unlinks it, under `held`. False:
 // the time passed. `held` is not held afterwards.
 template <class Enqueue, class Leave>
-bool wait_until(rt::runtime_scope& scope, sync_waiter& w, rt::lock& held, rt::wait_reason why, std::int64_t deadline,
+bool block_until(rt::runtime_scope& scope, sync_waiter& w, rt::lock& held, rt::wait_reason why, std::int64_t deadline,
                 Enqueue enqueue, Leave leave);
 
 void unlock_bucket(rt::G*, void* lock) noexcept;
 
 template <class Enqueue, class Leave>
-bool wait_until(rt::runtime_scope& scope, sync_waiter& w, rt::lock& held, rt::wait_reason why, std::int64_t deadline,
+bool block_until(rt::runtime_scope& scope, sync_waiter& w, rt::lock& held, rt::wait_reason why, std::int64_t deadline,
                 Enqueue enqueue, Leave leave) {
   if (deadline >= never_ns) {
     enqueue();
-    wait(scope, held, why);
+    block(scope, held, why);
     return true;
   }
   w.ticket = w.g->begin_wait();

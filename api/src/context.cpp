@@ -1,0 +1,309 @@
+// context: the tree of nodes.
+//
+// A node is either cancellable or carries a value; the latter asks the next cancellable one above (`canceller`) for everything
+// else. Nodes are counted: handles and nodes below hold references. A cancellable node is in the list of children of the
+// next cancellable one above, from its making until it is cancelled; the list holds no reference, but the `cancel` that belongs
+// to the node does, and cancels before it lets go: so what is in a list is alive.
+//
+// One lock for each tree (below one root) guards the lists and the changes of all its nodes. Cancelling takes it once: it
+// marks the node and everything below, unlinks them, and closes their done channels. So whoever finds a node cancelled under
+// the lock, a second cancel() for one, finds everything below it cancelled as well. What may run user code (stop callbacks)
+// or is slow (timers) comes afterwards, without the lock.
+//
+// What is seen without the lock: `state` (release when it is set, acquire in err()), and what is written before it: the cause.
+//
+// A node with a deadline and its timer hold each other: the timer's function holds a reference to the node. Cancelling stops
+// the timer and lets go of it, and every node is cancelled in the end.
+
+#include "weft/context.hpp"
+
+#include "api/src/support.hpp"
+#include "weft/time.hpp"
+
+#include <memory>
+
+namespace weft::detail {
+
+namespace {
+
+struct tree {
+  rt::lock mutex{rt::lock_rank::context};
+  rt::atomic<std::uint32_t> references{1};  // one for each node
+};
+
+void release(tree* t) noexcept {
+  if (t->references.fetch_sub(1, rt::acq_rel) == 1) delete t;
+}
+
+enum class cancel_state : std::uint8_t { active, canceled, timed_out };
+
+}  // namespace
+
+class cancel_node;
+
+class context_node {
+ public:
+  explicit context_node(context_node* above) noexcept : parent(above) {
+    if (parent) context_retain(parent);
+  }
+  context_node(const context_node&) = delete;
+  context_node& operator=(const context_node&) = delete;
+  virtual ~context_node() = default;  // not the parent: context_release goes up in a loop
+
+  rt::atomic<std::uint32_t> references{1};
+  context_node* const parent;
+  cancel_node* canceller = nullptr;  // this, or the next above; null: cannot be cancelled
+};
+
+namespace {
+
+class value_node final : public context_node {
+ public:
+  value_node(context_node* above, const void* k, void* v, void (*d)(void*) noexcept) noexcept
+      : context_node(above), key(k), value(v), destroy(d) {
+    if (parent) canceller = parent->canceller;
+  }
+  ~value_node() override { destroy(value); }
+
+  const void* const key;
+  void* const value;
+  void (*const destroy)(void*) noexcept;
+};
+
+}  // namespace
+
+class cancel_node final : public context_node {
+ public:
+  // Takes over one reference to the tree.
+  cancel_node(context_node* above, std::int64_t latest, tree* t) noexcept
+      : context_node(above), deadline(latest), in(t), above_me(above ? above->canceller : nullptr) {
+    canceller = this;
+  }
+  ~cancel_node() override {
+    if (channel) chan_release(channel);
+    release(in);
+  }
+
+  bool is_cancelled() const noexcept { return state.load(rt::acquire) != cancel_state::active; }
+
+  // --- under the tree's lock
+  void link() noexcept {
+    next = above_me->children;
+    if (next) next->prev = this;
+    above_me->children = this;
+  }
+  void unlink() noexcept {
+    if (!above_me || is_cancelled()) return;
+    (prev ? prev->next : above_me->children) = next;
+    if (next) next->prev = prev;
+    next = prev = nullptr;
+  }
+  void mark(cancel_state s, const std::exception_ptr& why) noexcept {
+    cause = why;
+    state.store(s, rt::release);
+    if (channel) chan_close(channel);
+  }
+
+  const std::int64_t deadline;
+  tree* const in;
+  cancel_node* const above_me;
+  rt::atomic<cancel_state> state{cancel_state::active};
+  std::exception_ptr cause;
+
+  // Under the tree's lock:
+  cancel_node* children = nullptr;
+  cancel_node* next = nullptr;  // siblings; of a cancelled one: the list of the cancel() that has it
+  cancel_node* prev = nullptr;
+  chan_core* channel = nullptr;
+  std::optional<std::stop_source> source;
+  // When cancelled, these belong to the cancel() that has it.
+  std::optional<func_timer> timer;
+  bool has_callbacks = false;
+};
+
+namespace {
+
+void cancel(cancel_node* root, cancel_state s, const std::exception_ptr& why) noexcept {
+  cancel_node* with_more = nullptr;  // retained, to be finished without the lock
+  {
+    rt::runtime_scope scope;
+    rt::lock_guard hold(root->in->mutex);
+    if (root->is_cancelled()) return;
+    root->unlink();
+    // Breadth first; `to_do` is a list through `next`, of which `last` is the end.
+    cancel_node* last = root;
+    for (cancel_node* n = root; n;) {
+      if (n->children) {
+        last->next = std::exchange(n->children, nullptr);
+        while (last->next) last = last->next;
+      }
+      n->mark(s, why);
+      cancel_node* following = std::exchange(n->next, nullptr);
+      n->prev = nullptr;
+      n->has_callbacks = n->source.has_value();
+      if (n->has_callbacks || n->timer) {
+        context_retain(n);
+        n->next = std::exchange(with_more, n);
+      }
+      n = following;
+    }
+  }
+  while (with_more) {
+    cancel_node* n = with_more;
+    with_more = std::exchange(n->next, nullptr);
+    if (n->timer) {
+      n->timer->stop();
+      n->timer.reset();
+    }
+    if (n->has_callbacks) n->source->request_stop();
+    context_release(n);
+  }
+}
+
+void start_timer(cancel_node* n) {
+  std::int64_t ns = n->deadline - rt::nanotime();
+  context_retain(n);
+  func_timer t = after_func(std::chrono::nanoseconds(ns), [held = context_ref(n)] {
+    cancel(static_cast<cancel_node*>(held.get()), cancel_state::timed_out, nullptr);
+  });
+  {
+    rt::runtime_scope scope;
+    rt::lock_guard hold(n->in->mutex);
+    if (!n->is_cancelled()) {
+      n->timer.emplace(std::move(t));
+      return;
+    }
+  }
+  t.stop();
+}
+
+}  // namespace
+
+void context_retain(context_node* n) noexcept { n->references.fetch_add(1, rt::relaxed); }
+
+void context_release(context_node* n) noexcept {
+  while (n && n->references.fetch_sub(1, rt::acq_rel) == 1) {
+    context_node* parent = n->parent;
+    delete n;
+    n = parent;
+  }
+}
+
+context_node* context_make(context_node* parent, std::int64_t deadline) {
+  cancel_node* above = parent ? parent->canceller : nullptr;
+  bool own_deadline = deadline < (above ? above->deadline : never_ns);
+  if (!own_deadline) deadline = above ? above->deadline : never_ns;
+  auto own_tree = above ? nullptr : std::make_unique<tree>();
+  auto* n = new cancel_node(parent, deadline, above ? above->in : own_tree.get());
+  if (above) {
+    n->in->references.fetch_add(1, rt::relaxed);
+  } else {
+    own_tree.release();
+  }
+  context_ref made(n);
+  if (above) {
+    rt::runtime_scope scope;
+    rt::lock_guard hold(n->in->mutex);
+    if (above->is_cancelled()) {
+      n->mark(above->state.load(rt::relaxed), above->cause);
+    } else {
+      n->link();
+    }
+  }
+  if (own_deadline && !n->is_cancelled()) {
+    if (deadline <= rt::nanotime()) {
+      cancel(n, cancel_state::timed_out, nullptr);
+    } else {
+      try {
+        start_timer(n);
+      } catch (...) {
+        cancel(n, cancel_state::canceled, nullptr);  // out of the list
+        throw;
+      }
+    }
+  }
+  context_retain(n);
+  context_retain(n);
+  return n;
+}
+
+void context_cancel(context_node* n, std::exception_ptr cause) noexcept {
+  cancel(static_cast<cancel_node*>(n), cancel_state::canceled, cause);
+}
+
+context_node* context_make_value(context_node* parent, const void* key, void* value, void (*destroy)(void*) noexcept) {
+  return new value_node(parent, key, value, destroy);
+}
+
+const void* context_value(const context_node* n, const void* key) noexcept {
+  for (; n; n = n->parent) {
+    if (n->canceller == n) continue;
+    auto* v = static_cast<const value_node*>(n);
+    if (v->key == key) return v->value;
+  }
+  return nullptr;
+}
+
+chan_core* context_done(context_node* node) {
+  cancel_node* n = node->canceller;
+  if (!n) return nullptr;
+  chan_core* made = nullptr;
+  for (;;) {
+    {
+      rt::runtime_scope scope;
+      rt::lock_guard hold(n->in->mutex);
+      if (!n->channel && made) {
+        n->channel = std::exchange(made, nullptr);
+        if (n->is_cancelled()) chan_close(n->channel);
+      }
+      if (n->channel) {
+        chan_retain(n->channel);
+        break;
+      }
+    }
+    made = chan_make(no_element, 0);
+  }
+  if (made) chan_release(made);  // somebody was faster
+  return n->channel;
+}
+
+std::error_code context_err(const context_node* node) noexcept {
+  const cancel_node* n = node->canceller;
+  switch (n ? n->state.load(rt::acquire) : cancel_state::active) {
+    case cancel_state::active: break;
+    case cancel_state::canceled: return std::make_error_code(std::errc::operation_canceled);
+    case cancel_state::timed_out: return std::make_error_code(std::errc::timed_out);
+  }
+  return {};
+}
+
+std::exception_ptr context_cause(const context_node* node) {
+  std::error_code e = context_err(node);
+  if (!e) return nullptr;
+  if (node->canceller->cause) return node->canceller->cause;
+  return std::make_exception_ptr(std::system_error(e, "weft::context"));
+}
+
+std::int64_t context_deadline(const context_node* node) noexcept {
+  return node->canceller ? node->canceller->deadline : never_ns;
+}
+
+std::stop_token context_stop_token(context_node* node) {
+  cancel_node* n = node->canceller;
+  if (!n) return {};
+  std::optional<std::stop_source> made;
+  for (;;) {
+    {
+      rt::runtime_scope scope;
+      rt::lock_guard hold(n->in->mutex);
+      if (!n->source && made) n->source.emplace(*made);
+      if (n->source) break;
+    }
+    made.emplace();
+  }
+  // Made after the cancel(): nobody else stops it.
+  if (n->is_cancelled()) n->source->request_stop();
+  return n->source->get_token();
+}
+
+}  // namespace weft::detail

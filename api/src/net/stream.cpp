@@ -1,0 +1,304 @@
+// What all sockets have, and reading and writing of connections.
+
+#include "api/src/net/descriptor.hpp"
+#include "api/src/net/syscalls.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace weft::net::detail {
+
+namespace {
+
+enum : unsigned { for_reading = 1, for_writing = 2 };
+
+void change_deadline(descriptor* d, unsigned which, time_point t, std::error_code& ec) {
+  use u(d, ec);
+  if (!u) return;
+  rt::nanos deadline = weft::detail::to_ns(t);
+  if (which & for_reading) set_poll_deadline(d->pd, rt::poll_mode::read, deadline);
+  if (which & for_writing) set_poll_deadline(d->pd, rt::poll_mode::write, deadline);
+}
+
+void change_deadline(descriptor* d, unsigned which, time_point t) {
+  std::error_code ec;
+  change_deadline(d, which, t, ec);
+  throw_if(ec, "weft: set deadline", "");
+}
+
+std::size_t read(descriptor* d, mutable_buffer b, std::error_code& ec, message_address* where) {
+  turn t(d, side::read, ec, where);
+  if (!t || !prepare(*d, rt::poll_mode::read, ec) || b.empty()) return 0;
+  ssize_t n = attempt(*d, rt::poll_mode::read, ec, [&] { return sys::recv(d->fd, b.data(), b.size()); });
+  return n > 0 ? static_cast<std::size_t>(n) : 0;
+}
+
+std::size_t read_some(descriptor* d, mutable_buffer b, std::error_code& ec, message_address* where) {
+  std::size_t n = read(d, b, ec, where);
+  if (n == 0 && !ec && !b.empty()) ec = error::eof;
+  return n;
+}
+
+std::size_t read_exactly(descriptor* d, mutable_buffer b, std::error_code& ec, message_address* where) {
+  turn t(d, side::read, ec, where);
+  if (!t || !prepare(*d, rt::poll_mode::read, ec)) return 0;
+  auto* to = static_cast<std::byte*>(b.data());
+  std::size_t done = 0;
+  while (done < b.size()) {
+    ssize_t n =
+        attempt(*d, rt::poll_mode::read, ec, [&] { return sys::recv(d->fd, to + done, b.size() - done); });
+    if (n == 0) ec = error::eof;
+    if (n <= 0) break;
+    done += static_cast<std::size_t>(n);
+  }
+  return done;
+}
+
+std::size_t write(descriptor* d, const_buffer b, std::error_code& ec, message_address* where) {
+  turn t(d, side::write, ec, where);
+  if (!t || !prepare(*d, rt::poll_mode::write, ec)) return 0;
+  const auto* from = static_cast<const std::byte*>(b.data());
+  std::size_t done = 0;
+  while (done < b.size()) {
+    ssize_t n =
+        attempt(*d, rt::poll_mode::write, ec, [&] { return sys::send(d->fd, from + done, b.size() - done); });
+    if (n < 0) break;
+    done += static_cast<std::size_t>(n);
+  }
+  return done;
+}
+
+std::size_t write_some(descriptor* d, const_buffer b, std::error_code& ec, message_address* where) {
+  turn t(d, side::write, ec, where);
+  if (!t || !prepare(*d, rt::poll_mode::write, ec) || b.empty()) return 0;
+  ssize_t n = attempt(*d, rt::poll_mode::write, ec, [&] { return sys::send(d->fd, b.data(), b.size()); });
+  return n > 0 ? static_cast<std::size_t>(n) : 0;
+}
+
+// --- several buffers
+
+constexpr std::size_t buffers_at_once = 64;
+
+// The next buffers of a list, from `offset` into the first of them.
+class gather {
+ public:
+  template <class Span>
+  gather(std::span<const Span> buffers, std::size_t offset) noexcept {
+    for (const Span& b : buffers) {
+      if (count_ == buffers_at_once) break;
+      // The system does not write through what it reads from.
+      auto* data = const_cast<std::byte*>(b.data());
+      if (b.size() > offset) parts_[count_++] = {data + offset, b.size() - offset};
+      offset = 0;
+    }
+    message_.msg_iov = parts_.data();
+    message_.msg_iovlen = count_;
+  }
+  bool empty() const noexcept { return count_ == 0; }
+  msghdr* message() noexcept { return &message_; }
+
+ private:
+  std::array<iovec, buffers_at_once> parts_;
+  std::size_t count_ = 0;
+  msghdr message_{};
+};
+
+std::size_t readv(descriptor* d, std::span<const std::span<std::byte>> buffers, std::error_code& ec, message_address* where) {
+  turn t(d, side::read, ec, where);
+  if (!t || !prepare(*d, rt::poll_mode::read, ec)) return 0;
+  gather g(buffers, 0);
+  if (g.empty()) return 0;
+  ssize_t n = attempt(*d, rt::poll_mode::read, ec, [&] { return sys::recvmsg(d->fd, g.message()); });
+  return n > 0 ? static_cast<std::size_t>(n) : 0;
+}
+
+std::size_t writev(descriptor* d, std::span<const std::span<const std::byte>> buffers, std::error_code& ec,
+                   message_address* where) {
+  turn t(d, side::write, ec, where);
+  if (!t || !prepare(*d, rt::poll_mode::write, ec)) return 0;
+  std::size_t done = 0, offset = 0;  // offset: into the first of the remaining buffers
+  for (;;) {
+    while (!buffers.empty() && offset >= buffers.front().size()) {
+      offset -= buffers.front().size();
+      buffers = buffers.subspan(1);
+    }
+    if (buffers.empty()) return done;
+    gather g(buffers, offset);
+    ssize_t n = attempt(*d, rt::poll_mode::write, ec, [&] { return sys::sendmsg(d->fd, g.message()); });
+    if (n < 0) return done;
+    done += static_cast<std::size_t>(n);
+    offset += static_cast<std::size_t>(n);
+  }
+}
+
+void shutdown_write(descriptor* d, std::error_code& ec, message_address* where) {
+  use u(d, ec, where);
+  if (!u) return;
+  if (int n = sys::shutdown(d->fd, SHUT_WR); n < 0) ec = system_error_code(-n);
+}
+
+}  // namespace
+
+// --- socket
+
+bool socket::is_open() const noexcept { return d_ && !d_->mutex.closed(); }
+
+int socket::native_handle() const noexcept { return is_open() ? d_->fd : -1; }
+
+socket::~socket() {
+  if (d_) descriptor::drop(d_);
+}
+
+void socket::close() noexcept {
+  if (d_) d_->close(false);
+}
+
+void socket::close(std::error_code& ec) noexcept {
+  ec.clear();
+  if (!d_ || !d_->close(false)) ec = system_error_code(EBADF);
+}
+
+int socket::release(std::error_code& ec) {
+  ec.clear();
+  int fd = -1;
+  if (descriptor* d = d_) {
+    fd = d->fd;
+    if (d->close(true)) return fd;
+  }
+  ec = system_error_code(EBADF);
+  return -1;
+}
+
+int socket::release() {
+  std::error_code ec;
+  int fd = release(ec);
+  throw_if(ec, "weft: release", "");
+  return fd;
+}
+
+void socket::set_deadline(time_point t) { change_deadline(d_, for_reading | for_writing, t); }
+void socket::set_deadline(time_point t, std::error_code& ec) { change_deadline(d_, for_reading | for_writing, t, ec); }
+void socket::set_read_deadline(time_point t) { change_deadline(d_, for_reading, t); }
+void socket::set_read_deadline(time_point t, std::error_code& ec) { change_deadline(d_, for_reading, t, ec); }
+void socket::set_write_deadline(time_point t) { change_deadline(d_, for_writing, t); }
+void socket::set_write_deadline(time_point t, std::error_code& ec) { change_deadline(d_, for_writing, t, ec); }
+
+endpoint socket::local_endpoint(std::error_code& ec) const {
+  use u(d_, ec);
+  if (!u) return {};
+  sockaddr_storage own;
+  socklen_t size;
+  if (int n = sys::local_name(d_->fd, &own, &size); n < 0) {
+    ec = system_error_code(-n);
+    return {};
+  }
+  return endpoint::from_native(&own, size);
+}
+
+endpoint socket::local_endpoint() const {
+  std::error_code ec;
+  endpoint e = local_endpoint(ec);
+  throw_if(ec, "weft: local endpoint", "");
+  return e;
+}
+
+// --- stream: each call in its two forms
+
+std::size_t stream::read(mutable_buffer b, std::error_code& ec) { return detail::read(d_, b, ec, nullptr); }
+std::size_t stream::read(mutable_buffer b) {
+  std::error_code ec;
+  message_address where{};
+  std::size_t n = detail::read(d_, b, ec, &where);
+  throw_if(ec, "weft: read", where);
+  return n;
+}
+
+std::size_t stream::read_exactly(mutable_buffer b, std::error_code& ec) {
+  return detail::read_exactly(d_, b, ec, nullptr);
+}
+std::size_t stream::read_exactly(mutable_buffer b) {
+  std::error_code ec;
+  message_address where{};
+  std::size_t n = detail::read_exactly(d_, b, ec, &where);
+  throw_if(ec, "weft: read", where);
+  return n;
+}
+
+std::size_t stream::write(const_buffer b, std::error_code& ec) { return detail::write(d_, b, ec, nullptr); }
+std::size_t stream::write(const_buffer b) {
+  std::error_code ec;
+  message_address where{};
+  std::size_t n = detail::write(d_, b, ec, &where);
+  throw_if(ec, "weft: write", where);
+  return n;
+}
+
+std::size_t stream::read_some(mutable_buffer b, std::error_code& ec) { return detail::read_some(d_, b, ec, nullptr); }
+std::size_t stream::read_some(mutable_buffer b) {
+  std::error_code ec;
+  message_address where{};
+  std::size_t n = detail::read_some(d_, b, ec, &where);
+  throw_if(ec, "weft: read", where);
+  return n;
+}
+
+std::size_t stream::write_some(const_buffer b, std::error_code& ec) { return detail::write_some(d_, b, ec, nullptr); }
+std::size_t stream::write_some(const_buffer b) {
+  std::error_code ec;
+  message_address where{};
+  std::size_t n = detail::write_some(d_, b, ec, &where);
+  throw_if(ec, "weft: write", where);
+  return n;
+}
+
+std::size_t stream::readv(std::span<const std::span<std::byte>> buffers, std::error_code& ec) {
+  return detail::readv(d_, buffers, ec, nullptr);
+}
+std::size_t stream::readv(std::span<const std::span<std::byte>> buffers) {
+  std::error_code ec;
+  message_address where{};
+  std::size_t n = detail::readv(d_, buffers, ec, &where);
+  throw_if(ec, "weft: read", where);
+  return n;
+}
+
+std::size_t stream::writev(std::span<const std::span<const std::byte>> buffers, std::error_code& ec) {
+  return detail::writev(d_, buffers, ec, nullptr);
+}
+std::size_t stream::writev(std::span<const std::span<const std::byte>> buffers) {
+  std::error_code ec;
+  message_address where{};
+  std::size_t n = detail::writev(d_, buffers, ec, &where);
+  throw_if(ec, "weft: write", where);
+  return n;
+}
+
+void stream::shutdown_write(std::error_code& ec) { detail::shutdown_write(d_, ec, nullptr); }
+void stream::shutdown_write() {
+  std::error_code ec;
+  message_address where{};
+  detail::shutdown_write(d_, ec, &where);
+  throw_if(ec, "weft: shutdown", where);
+}
+
+endpoint stream::remote_endpoint(std::error_code& ec) const {
+  use u(d_, ec);
+  if (!u) return {};
+  if (d_->where.sin6_family != 0) return to_endpoint(d_->where);
+  sockaddr_storage peer;
+  socklen_t size;
+  if (int n = sys::peer_name(d_->fd, &peer, &size); n < 0) {
+    ec = system_error_code(-n);
+    return {};
+  }
+  return endpoint::from_native(&peer, size);
+}
+
+endpoint stream::remote_endpoint() const {
+  std::error_code ec;
+  endpoint e = remote_endpoint(ec);
+  throw_if(ec, "weft: remote endpoint", "");
+  return e;
+}
+
+}  // namespace weft::net::detail

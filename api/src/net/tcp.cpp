@@ -1,0 +1,164 @@
+#include "api/src/net/address.hpp"
+#include "api/src/net/descriptor.hpp"
+#include "api/src/net/syscalls.hpp"
+#include "api/src/support.hpp"
+
+#include <algorithm>
+#include <netinet/tcp.h>
+
+namespace weft::net {
+
+using detail::descriptor;
+
+namespace {
+
+int set_nodelay_on(int fd, bool on) noexcept { return sys::set_option(fd, IPPROTO_TCP, TCP_NODELAY, on); }
+
+// With several addresses, none of them may use up all the time; but two seconds are worth a try.
+rt::nanos share_of(rt::nanos deadline, std::size_t addresses_left) noexcept {
+  if (deadline == rt::forever || addresses_left == 1) return deadline;
+  rt::nanos now = rt::nanotime(), left = deadline - now;
+  if (left <= 0) return deadline;
+  return now + std::min(left, std::max(left / static_cast<rt::nanos>(addresses_left), 2 * rt::second));
+}
+
+descriptor* connect_to(const endpoint& to, rt::nanos deadline, const std::stop_token& stop, std::error_code& ec) {
+  if (to.is_unix()) {
+    ec = system_error_code(EINVAL);
+    return nullptr;
+  }
+  descriptor* d = detail::dial(SOCK_STREAM, to, deadline, stop, ec);
+  if (d) set_nodelay_on(d->fd, true);
+  return d;
+}
+
+descriptor* connect_to(std::string_view address, rt::nanos deadline, const std::stop_token& stop,
+                       std::error_code& ec) {
+  rt::throw_if_not_running("a socket");
+  ec.clear();
+  std::vector<endpoint> all = resolve_address(address, purpose::connect, deadline, stop, ec);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (descriptor* d = connect_to(all[i], share_of(deadline, all.size() - i), stop, ec)) return d;
+    if (stop.stop_requested()) break;
+  }
+  return nullptr;
+}
+
+// Whether another address is worth a try.
+bool is_of_the_address(const std::error_code& ec) noexcept {
+  return ec == std::errc::address_not_available || ec == std::errc::address_family_not_supported ||
+         ec == std::errc::no_such_device;
+}
+
+}  // namespace
+
+// --- tcp_stream
+
+std::int64_t tcp_stream::from_now(std::int64_t ns) noexcept { return deadline_after(ns); }
+
+tcp_stream tcp_stream::connect_by(std::string_view address, std::int64_t deadline_ns, std::error_code& ec) {
+  return tcp_stream(connect_to(address, deadline_ns, {}, ec));
+}
+
+tcp_stream tcp_stream::connect_by(std::string_view address, std::int64_t deadline_ns) {
+  std::error_code ec;
+  tcp_stream s = connect_by(address, deadline_ns, ec);
+  throw_if(ec, "weft: connect", address);
+  return s;
+}
+
+tcp_stream tcp_stream::connect(const endpoint& to, time_point deadline, std::error_code& ec) {
+  rt::throw_if_not_running("a socket");
+  ec.clear();
+  return tcp_stream(connect_to(to, weft::detail::to_ns(deadline), {}, ec));
+}
+
+tcp_stream tcp_stream::connect(const endpoint& to, time_point deadline) {
+  std::error_code ec;
+  tcp_stream s = connect(to, deadline, ec);
+  throw_if(ec, "weft: connect", to.to_string());
+  return s;
+}
+
+tcp_stream tcp_stream::adopt(int fd, std::error_code& ec) { return tcp_stream(detail::adopt_stream(fd, ec)); }
+
+tcp_stream tcp_stream::adopt(int fd) {
+  std::error_code ec;
+  tcp_stream s = adopt(fd, ec);
+  throw_if(ec, "weft: adopt", "");
+  return s;
+}
+
+void tcp_stream::set_nodelay(bool on, std::error_code& ec) {
+  detail::use u(d_, ec);
+  if (!u) return;
+  if (int n = set_nodelay_on(d_->fd, on); n < 0) ec = system_error_code(-n);
+}
+
+void tcp_stream::set_nodelay(bool on) {
+  std::error_code ec;
+  set_nodelay(on, ec);
+  throw_if(ec, "weft: set nodelay", "");
+}
+
+// --- tcp_listener
+
+tcp_listener tcp_listener::bind(const endpoint& at, const listen_options& o, std::error_code& ec) {
+  ec.clear();
+  if (at.is_unix()) {
+    ec = system_error_code(EINVAL);
+    return {};
+  }
+  return tcp_listener(detail::bind_socket(SOCK_STREAM, at, o, ec));
+}
+
+tcp_listener tcp_listener::bind(const endpoint& at, const listen_options& o) {
+  std::error_code ec;
+  tcp_listener l = bind(at, o, ec);
+  throw_if(ec, "weft: bind", at.to_string());
+  return l;
+}
+
+tcp_listener tcp_listener::bind(std::string_view address, const listen_options& o, std::error_code& ec) {
+  rt::throw_if_not_running("a socket");
+  ec.clear();
+  for (const endpoint& at : resolve_address(address, purpose::bind, rt::forever, {}, ec)) {
+    tcp_listener l = bind(at, o, ec);
+    if (!ec || !is_of_the_address(ec)) return l;
+  }
+  return {};
+}
+
+tcp_listener tcp_listener::bind(std::string_view address, const listen_options& o) {
+  std::error_code ec;
+  tcp_listener l = bind(address, o, ec);
+  throw_if(ec, "weft: bind", address);
+  return l;
+}
+
+namespace {
+
+descriptor* accept_one(descriptor* l, std::error_code& ec, message_address* where) {
+  sockaddr_storage from;
+  socklen_t size;
+  int fd = detail::accept_descriptor(l, &from, &size, ec, where);
+  if (fd < 0) return nullptr;
+  set_nodelay_on(fd, true);
+  descriptor* d = descriptor::make_or_close(fd, ec);
+  if (d) d->where = to_address(endpoint::from_native(&from, size));
+  return d;
+}
+
+}  // namespace
+
+tcp_stream tcp_listener::accept(std::error_code& ec) { return tcp_stream(accept_one(d_, ec, nullptr)); }
+
+tcp_stream tcp_listener::accept() {
+  std::error_code ec;
+  message_address where{};
+  tcp_stream s(accept_one(d_, ec, &where));
+  throw_if(ec, "weft: accept", where);
+  return s;
+}
+
+}  // namespace weft::net

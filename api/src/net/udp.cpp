@@ -1,0 +1,141 @@
+#include "api/src/net/address.hpp"
+#include "api/src/net/descriptor.hpp"
+#include "api/src/net/syscalls.hpp"
+
+namespace weft::net {
+
+using detail::descriptor;
+
+namespace {
+
+struct datagram {
+  datagram(const void* data, std::size_t size) noexcept : part{const_cast<void*>(data), size} {
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+  }
+  iovec part;
+  sockaddr_storage address;
+  msghdr message{};
+};
+
+udp_socket::received receive_on(descriptor* d, mutable_buffer b, std::error_code& ec) {
+  detail::turn t(d, side::read, ec);
+  if (!t || !detail::prepare(*d, rt::poll_mode::read, ec)) return {};
+  datagram m(b.data(), b.size());
+  ssize_t n = detail::attempt(*d, rt::poll_mode::read, ec, [&] {
+    m.message.msg_name = &m.address;
+    m.message.msg_namelen = sizeof m.address;
+    return sys::recvmsg(d->fd, &m.message);
+  });
+  if (n < 0) return {};
+  return {static_cast<std::size_t>(n), endpoint::from_native(&m.address, m.message.msg_namelen)};
+}
+
+std::size_t send_on(descriptor* d, const_buffer b, const endpoint* to, std::error_code& ec) {
+  detail::turn t(d, side::write, ec);
+  if (!t || !detail::prepare(*d, rt::poll_mode::write, ec)) return 0;
+  datagram m(b.data(), b.size());
+  if (to) {
+    m.message.msg_name = const_cast<void*>(to->data());
+    m.message.msg_namelen = static_cast<socklen_t>(to->size());
+  }
+  ssize_t n = detail::attempt(*d, rt::poll_mode::write, ec, [&] { return sys::sendmsg(d->fd, &m.message); });
+  return n < 0 ? 0 : static_cast<std::size_t>(n);
+}
+
+}  // namespace
+
+udp_socket udp_socket::bind(std::string_view address, const listen_options& o, std::error_code& ec) {
+  rt::throw_if_not_running("a socket");
+  ec.clear();
+  // Unlike a listener's, a datagram socket's port is its own: with the option, two could bind it and share its mail.
+  listen_options mine = o;
+  mine.reuse_address = false;
+  for (const endpoint& at : resolve_address(address, purpose::bind, rt::forever, {}, ec)) {
+    if (descriptor* d = detail::bind_socket(SOCK_DGRAM, at, mine, ec)) return udp_socket(d);
+    if (ec != std::errc::address_family_not_supported && ec != std::errc::address_not_available) break;
+  }
+  return {};
+}
+
+udp_socket udp_socket::bind(std::string_view address, const listen_options& o) {
+  std::error_code ec;
+  udp_socket s = bind(address, o, ec);
+  throw_if(ec, "weft: bind", address);
+  return s;
+}
+
+udp_socket udp_socket::connect(std::string_view address, std::error_code& ec) {
+  rt::throw_if_not_running("a socket");
+  ec.clear();
+  for (const endpoint& to : resolve_address(address, purpose::connect, rt::forever, {}, ec)) {
+    if (descriptor* d = detail::dial(SOCK_DGRAM, to, rt::forever, {}, ec)) return udp_socket(d);
+  }
+  return {};
+}
+
+udp_socket udp_socket::connect(std::string_view address) {
+  std::error_code ec;
+  udp_socket s = connect(address, ec);
+  throw_if(ec, "weft: connect", address);
+  return s;
+}
+
+udp_socket::received udp_socket::receive_from(mutable_buffer b, std::error_code& ec) { return receive_on(d_, b, ec); }
+
+udp_socket::received udp_socket::receive_from(mutable_buffer b) {
+  std::error_code ec;
+  received r = receive_on(d_, b, ec);
+  throw_if(ec, "weft: receive", "");
+  return r;
+}
+
+std::size_t udp_socket::send_to(const_buffer b, const endpoint& to, std::error_code& ec) {
+  return send_on(d_, b, &to, ec);
+}
+
+std::size_t udp_socket::send_to(const_buffer b, const endpoint& to) {
+  std::error_code ec;
+  std::size_t n = send_on(d_, b, &to, ec);
+  throw_if(ec, "weft: send", to.to_string());
+  return n;
+}
+
+std::size_t udp_socket::receive(mutable_buffer b, std::error_code& ec) { return receive_on(d_, b, ec).size; }
+
+std::size_t udp_socket::receive(mutable_buffer b) {
+  std::error_code ec;
+  std::size_t n = receive_on(d_, b, ec).size;
+  throw_if(ec, "weft: receive", "");
+  return n;
+}
+
+std::size_t udp_socket::send(const_buffer b, std::error_code& ec) { return send_on(d_, b, nullptr, ec); }
+
+std::size_t udp_socket::send(const_buffer b) {
+  std::error_code ec;
+  std::size_t n = send_on(d_, b, nullptr, ec);
+  throw_if(ec, "weft: send", "");
+  return n;
+}
+
+endpoint udp_socket::remote_endpoint(std::error_code& ec) const {
+  detail::use u(d_, ec);
+  if (!u) return {};
+  sockaddr_storage peer;
+  socklen_t size;
+  if (int n = sys::peer_name(d_->fd, &peer, &size); n < 0) {
+    ec = system_error_code(-n);
+    return {};
+  }
+  return endpoint::from_native(&peer, size);
+}
+
+endpoint udp_socket::remote_endpoint() const {
+  std::error_code ec;
+  endpoint e = remote_endpoint(ec);
+  throw_if(ec, "weft: remote endpoint", "");
+  return e;
+}
+
+}  // namespace weft::net

@@ -1,0 +1,92 @@
+#include "api/src/net/address.hpp"
+#include "api/src/net/descriptor.hpp"
+#include "api/src/net/syscalls.hpp"
+
+#include <memory>
+
+namespace weft::net {
+
+using detail::descriptor;
+
+unix_stream unix_stream::connect(std::string_view path, time_point deadline, std::error_code& ec) {
+  ec.clear();
+  std::optional<endpoint> to = unix_endpoint(path);
+  if (!to) {
+    ec = system_error_code(EINVAL);
+    return {};
+  }
+  return unix_stream(detail::dial(SOCK_STREAM, *to, weft::detail::to_ns(deadline), {}, ec));
+}
+
+unix_stream unix_stream::connect(std::string_view path, time_point deadline) {
+  std::error_code ec;
+  unix_stream s = connect(path, deadline, ec);
+  throw_if(ec, "weft: connect", path);
+  return s;
+}
+
+std::pair<unix_stream, unix_stream> unix_stream::pair() {
+  rt::throw_if_not_running("a socket");
+  int fds[2];
+  std::error_code ec;
+  if (int n = sys::make_pair(fds); n < 0) throw_if(system_error_code(-n), "weft: socketpair", "");
+  unix_stream a, b;
+  try {
+    a = unix_stream(descriptor::make_or_close(fds[0], ec));
+  } catch (...) {
+    sys::close(fds[1]);
+    throw;
+  }
+  if (ec) {
+    sys::close(fds[1]);
+  } else {
+    b = unix_stream(descriptor::make_or_close(fds[1], ec));
+  }
+  throw_if(ec, "weft: socketpair", "");
+  return {std::move(a), std::move(b)};
+}
+
+unix_stream unix_stream::adopt(int fd, std::error_code& ec) { return unix_stream(detail::adopt_stream(fd, ec)); }
+
+unix_stream unix_stream::adopt(int fd) {
+  std::error_code ec;
+  unix_stream s = adopt(fd, ec);
+  throw_if(ec, "weft: adopt", "");
+  return s;
+}
+
+unix_listener unix_listener::bind(std::string_view path, const listen_options& o, std::error_code& ec) {
+  ec.clear();
+  std::optional<endpoint> at = unix_endpoint(path);
+  if (!at) {
+    ec = system_error_code(EINVAL);
+    return {};
+  }
+  auto to_remove = path.front() == '@' ? nullptr : std::make_unique<std::string>(path);
+  unix_listener l(detail::bind_socket(SOCK_STREAM, *at, o, ec));
+  if (l.d_) l.d_->unlink_path = std::move(to_remove);
+  return l;
+}
+
+unix_listener unix_listener::bind(std::string_view path, const listen_options& o) {
+  std::error_code ec;
+  unix_listener l = bind(path, o, ec);
+  throw_if(ec, "weft: bind", path);
+  return l;
+}
+
+unix_stream unix_listener::accept(std::error_code& ec) {
+  sockaddr_storage from;
+  socklen_t size;
+  int fd = detail::accept_descriptor(d_, &from, &size, ec, nullptr);
+  return unix_stream(fd < 0 ? nullptr : descriptor::make_or_close(fd, ec));
+}
+
+unix_stream unix_listener::accept() {
+  std::error_code ec;
+  unix_stream s = accept(ec);
+  throw_if(ec, "weft: accept", "");
+  return s;
+}
+
+}  // namespace weft::net

@@ -1,0 +1,222 @@
+// Signals as values on channels.
+//
+// The handler, which may do next to nothing, writes the signal's number into a pipe; a plain thread reads it there and
+// gives it to every channel that asked for it. A thread and not a goroutine: it goes on between two run()s. The pipe
+// is made once and never closed, since a handler may be about to write to it at any time. The thread lives while a
+// channel asks for something; a zero in the pipe ends one thread.
+
+#include "api/src/net/descriptor.hpp"
+#include "weft/io.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bitset>
+#include <cerrno>
+#include <csignal>
+#include <fcntl.h>
+#include <mutex>
+#include <pthread.h>
+#include <unistd.h>
+#include <vector>
+
+namespace weft::io {
+
+namespace {
+
+constexpr int signals_end = 65;
+constexpr std::size_t buffered = 16;
+constexpr unsigned char quit_mark = 0;
+
+using signal_set = std::bitset<signals_end>;
+
+struct registration {
+  chan<int> to;
+  signal_set wanted;
+};
+
+// What a handler reads. Written before the first handler is installed.
+std::atomic<int> pipe_in{-1};
+std::atomic<pid_t> owner{0};
+
+struct hub {
+  // Held for a few instructions, and never while calling anything of weft that may suspend.
+  std::mutex mutex;
+  int pipe_out = -1;
+  std::vector<registration> registrations;
+  std::array<struct sigaction, signals_end> before{};
+};
+
+hub& the_hub() {
+  static hub& h = *new hub;  // handlers and the thread may outlive static destructors
+  return h;
+}
+
+void on_signal(int number) {
+  int saved = errno;
+  auto byte = static_cast<unsigned char>(number);
+  // A forked child has the parent's pipe until it calls exec: its signals are none of the parent's business.
+  if (::getpid() == owner.load(std::memory_order_relaxed)) {
+    // A full pipe: there are thousands that nobody has looked at. One more is dropped.
+    [[maybe_unused]] ssize_t n = ::write(pipe_in.load(std::memory_order_relaxed), &byte, 1);
+  }
+  errno = saved;
+}
+
+void deliver(int number) {
+  std::vector<chan<int>> to;
+  {
+    std::lock_guard hold(the_hub().mutex);
+    for (const registration& r : the_hub().registrations) {
+      if (r.wanted.test(static_cast<std::size_t>(number))) to.push_back(r.to);
+    }
+  }
+  for (const chan<int>& c : to) {
+    try {
+      c.try_send(number);
+    } catch (const channel_closed&) {
+      // the receiver does not care any more
+    }
+  }
+}
+
+void* feed(void*) noexcept {
+  ::pthread_setname_np(::pthread_self(), "weft-signals");
+  for (;;) {
+    unsigned char byte;
+    ssize_t n = ::read(the_hub().pipe_out, &byte, 1);
+    if (n == 1 && byte == quit_mark) return nullptr;
+    if (n == 1) deliver(byte);
+  }
+}
+
+// Not under hub::mutex: a full pipe empties only while the thread can deliver.
+void stop_thread() noexcept {
+  while (::write(pipe_in.load(std::memory_order_relaxed), &quit_mark, 1) != 1) ::usleep(1000);
+}
+
+// --- all of these under hub::mutex; 0 or an errno value
+
+int make_pipe(hub& h) noexcept {
+  if (h.pipe_out >= 0) return 0;
+  int fds[2];
+  if (::pipe2(fds, O_CLOEXEC) != 0) return errno;
+  int flags = ::fcntl(fds[1], F_GETFL);
+  ::fcntl(fds[1], F_SETFL, flags | O_NONBLOCK);
+  h.pipe_out = fds[0];
+  owner.store(::getpid(), std::memory_order_relaxed);
+  pipe_in.store(fds[1], std::memory_order_relaxed);
+  return 0;
+}
+
+int start_thread() noexcept {
+  sigset_t all, mask;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &mask);  // the thread inherits it: no handler runs there
+  pthread_t thread;
+  int error = ::pthread_create(&thread, nullptr, feed, nullptr);
+  if (error == 0) ::pthread_detach(thread);
+  ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+  return error;
+}
+
+int install(hub& h, int number) noexcept {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART | SA_ONSTACK;
+  sigfillset(&action.sa_mask);
+  return ::sigaction(number, &action, &h.before[static_cast<std::size_t>(number)]) == 0 ? 0 : errno;
+}
+
+void uninstall(hub& h, const signal_set& which) noexcept {
+  // What was sent while we had the signal, and has not reached a thread yet, shall not do what it does by default:
+  // ignoring a signal throws away what is pending.
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  for (std::size_t i = 1; i < signals_end; ++i) {
+    if (!which.test(i)) continue;
+    ::sigaction(static_cast<int>(i), &ignore, nullptr);
+    ::sigaction(static_cast<int>(i), &h.before[i], nullptr);
+  }
+}
+
+signal_set wanted_by_any(const hub& h) noexcept {
+  signal_set all;
+  for (const registration& r : h.registrations) all |= r.wanted;
+  return all;
+}
+
+int add(hub& h, const registration& r, bool* thread_in_vain) {
+  if (int error = make_pipe(h)) return error;
+  h.registrations.reserve(h.registrations.size() + 1);
+  signal_set installed;
+  signal_set missing = r.wanted & ~wanted_by_any(h);
+  int error = h.registrations.empty() ? start_thread() : 0;
+  if (error) return error;
+  for (std::size_t i = 1; i < signals_end && !error; ++i) {
+    if (!missing.test(i)) continue;
+    error = install(h, static_cast<int>(i));
+    installed.set(i, error == 0);
+  }
+  if (error) {
+    uninstall(h, installed);
+    *thread_in_vain = h.registrations.empty();
+    return error;
+  }
+  h.registrations.push_back(r);
+  return 0;
+}
+
+// Signals that the processor raises: a handler that returns would meet them again at once.
+bool is_fault(int number) noexcept {
+  return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL;
+}
+
+}  // namespace
+
+chan<int> signal_channel(std::initializer_list<int> signals) {
+  registration r{chan<int>(buffered), {}};
+  int error = signals.size() == 0 ? EINVAL : 0;
+  for (int number : signals) {
+    if (number < 1 || number >= signals_end || is_fault(number)) {
+      error = EINVAL;
+      break;
+    }
+    r.wanted.set(static_cast<std::size_t>(number));
+  }
+  if (!error) {
+    bool thread_in_vain = false;
+    {
+      hub& h = the_hub();
+      std::lock_guard hold(h.mutex);
+      error = add(h, r, &thread_in_vain);
+      if (!error) rt::sched.external_sources.fetch_add(1, rt::relaxed);
+    }
+    if (thread_in_vain) stop_thread();
+  }
+  if (error) net::fail("weft: signal channel", "", net::system_error_code(error));
+  return r.to;
+}
+
+void stop_signals(const chan<int>& c) {
+  bool last;
+  {
+    hub& h = the_hub();
+    std::lock_guard hold(h.mutex);
+    auto found = std::find_if(h.registrations.begin(), h.registrations.end(),
+                              [&](const registration& r) { return r.to == c; });
+    if (found == h.registrations.end()) return;
+    signal_set before = wanted_by_any(h);
+    h.registrations.erase(found);  // the caller has a handle: this is not the last
+    uninstall(h, before & ~wanted_by_any(h));
+    last = h.registrations.empty();
+    rt::sched.external_sources.fetch_sub(1, rt::relaxed);
+  }
+  if (last) stop_thread();
+  try {
+    c.close();
+  } catch (const channel_closed&) {
+    // the user closed it before
+  }
+}
+
+}  // namespace weft::io

@@ -1,0 +1,41 @@
+// event: the word is 0 (off), `is_on`, or `waiters` (off, and somebody waits). With waiters it changes only under the bucket:
+// set claims them, turns the word on, for the last time, and readies them.
+
+#include "weft/sync/event.hpp"
+
+#include "api/src/sync/parking.hpp"
+
+namespace weft {
+
+using namespace detail;
+
+void event::set_slow() noexcept {
+  rt::runtime_scope scope;
+  wake_list woken;
+  rt::lock_guard hold(queue_lock(this));
+  woken.claim_all(queue_);
+  word_.store(is_on, rt::release);
+}
+
+bool event::wait_slow(std::int64_t deadline) const {
+  rt::runtime_scope scope;
+  if (deadline < never_ns && deadline <= rt::nanotime()) return is_set();
+  rt::lock& bucket = queue_lock(this);
+  bucket.acquire_lock();
+  for (std::uint32_t w = word_.load(rt::acquire); w != waiters;) {
+    if (w == is_on) {
+      bucket.release_lock();
+      return true;
+    }
+    if (word_.compare_exchange_weak(w, waiters, rt::relaxed, rt::acquire)) break;
+  }
+  sync_waiter w(scope.g());
+  return block_until(
+      scope, w, bucket, rt::wait_reason::event_wait, deadline, [&] { push_back(queue_, w); },
+      [&] {
+        remove(queue_, w);
+        if (!queue_.first) word_.store(0, rt::relaxed);
+      });
+}
+
+}  // namespace weft

@@ -1,0 +1,62 @@
+// semaphore: with nobody waiting, its word is all there is, and the header changes it by CAS. With `waiters` set it changes
+// only under the bucket: release hands permits to the first waiters, in order, as long as they suffice.
+
+#include "weft/sync/semaphore.hpp"
+
+#include "api/src/sync/parking.hpp"
+
+namespace weft {
+
+using namespace detail;
+
+void semaphore::misuse(const char* what, std::ptrdiff_t n) const noexcept {
+  rt::fatal("weft::semaphore at {}: {} of {} ({} permits are free, at most {} can be)", static_cast<const void*>(this), what,
+            n, available(), max());
+}
+
+// Under the bucket, with `waiters` set: there are so many free permits. Publishes the word: the last access.
+void semaphore::grant(wake_list& woken, std::int64_t permits) noexcept {
+  while (sync_waiter* w = queue_.first) {
+    if (w->amount > permits && w->g->get_state() != rt::g_state::abandoned) break;
+    remove(queue_, *w);
+    if (woken.claim(*w)) permits -= w->amount;
+  }
+  word_.store(permits * permit | (queue_.first ? waiters : 0), rt::release);
+}
+
+bool semaphore::acquire_slow(std::ptrdiff_t n, std::int64_t deadline) {
+  rt::runtime_scope scope;
+  if (deadline < never_ns && deadline <= rt::nanotime()) return try_acquire(n);
+  rt::lock& bucket = queue_lock(this);
+  bucket.acquire_lock();
+  for (std::int64_t w = word_.load(rt::relaxed); (w & waiters) == 0;) {
+    bool enough = w / permit >= n;
+    if (!word_.compare_exchange_weak(w, enough ? w - n * permit : w | waiters, rt::acquire, rt::relaxed)) continue;
+    if (!enough) break;
+    bucket.release_lock();
+    return true;
+  }
+  sync_waiter w(scope.g());
+  w.amount = n;
+  wake_list woken;
+  return block_until(
+      scope, w, bucket, rt::wait_reason::semaphore_acquire, deadline, [&] { push_back(queue_, w); },
+      [&] {
+        remove(queue_, w);
+        grant(woken, word_.load(rt::relaxed) / permit);  // those behind may want less
+      });
+}
+
+void semaphore::release_slow(std::ptrdiff_t n) noexcept {
+  rt::runtime_scope scope;
+  wake_list woken;
+  rt::lock_guard hold(queue_lock(this));
+  std::int64_t w = word_.load(rt::acquire);
+  for (;;) {
+    if (n < 0 || n > max() - w / permit) misuse("release", n);
+    if (w & waiters) return grant(woken, w / permit + n);
+    if (word_.compare_exchange_weak(w, w + n * permit, rt::release, rt::acquire)) return;
+  }
+}
+
+}  // namespace weft

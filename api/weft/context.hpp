@@ -1,0 +1,284 @@
+// Cancellation: a context says whether work should go on, until when, and carries values along.
+//
+//   auto [ctx, cancel] = weft::with_timeout(parent, 2s);
+//   weft::select(weft::on_recv(answers, use), weft::on_recv(ctx.done(), give_up));
+//
+// Contexts form a tree. Cancelling one cancels everything below it; what is above is not concerned. A context is a handle:
+// copies share it, and all members of one handle may be called anywhere and by several at once.
+//
+//                     err()                  done()    deadline()          cancelled by
+//   background()      never set              nil       none                nobody
+//   with_cancel       operation_canceled     closes    its parent's        cancel, its parent
+//   with_timeout,
+//   with_deadline     or timed_out           closes    the earlier one     the deadline as well
+//   with_value        its parent's, in everything
+//
+// What is destroyed: the last handle frees the context. The `cancel` that belongs to it cancels when it is destroyed.
+#pragma once
+
+#include <weft/chan.hpp>
+#include <weft/detail/config.hpp>
+#include <weft/detail/sync_base.hpp>
+#include <weft/detail/time.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <system_error>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace weft {
+
+namespace detail {
+
+class context_node;
+WEFT_API void context_retain(context_node* n) noexcept;
+WEFT_API void context_release(context_node* n) noexcept;
+
+// Below `parent`, which may be null: cancellable, with two references. std::bad_alloc, std::logic_error.
+WEFT_API context_node* context_make(context_node* parent, std::int64_t deadline);
+WEFT_API void context_cancel(context_node* n, std::exception_ptr cause) noexcept;
+
+// Takes `value` over if it does not throw std::bad_alloc. One reference.
+WEFT_API context_node* context_make_value(context_node* parent, const void* key, void* value,
+                                          void (*destroy)(void*) noexcept);
+WEFT_API const void* context_value(const context_node* n, const void* key) noexcept;
+
+WEFT_API chan_core* context_done(context_node* n);  // one reference
+WEFT_API std::error_code context_err(const context_node* n) noexcept;
+WEFT_API std::exception_ptr context_cause(const context_node* n);
+WEFT_API std::int64_t context_deadline(const context_node* n) noexcept;
+WEFT_API std::stop_token context_stop_token(context_node* n);
+
+// A counted reference to a node; null for the background.
+class context_ref {
+ public:
+  context_ref() noexcept = default;
+  explicit context_ref(context_node* adopted) noexcept : node_(adopted) {}
+  context_ref(const context_ref& o) noexcept : node_(o.node_) {
+    if (node_) context_retain(node_);
+  }
+  context_ref(context_ref&& o) noexcept : node_(std::exchange(o.node_, nullptr)) {}
+  context_ref& operator=(context_ref o) noexcept {
+    std::swap(node_, o.node_);
+    return *this;
+  }
+  ~context_ref() {
+    if (node_) context_release(node_);
+  }
+  context_node* get() const noexcept { return node_; }
+
+ private:
+  context_node* node_ = nullptr;
+};
+
+template <class Key>
+struct context_key {
+  static inline const char tag = 0;
+};
+
+}  // namespace detail
+
+class context {
+ public:
+  // The background: never cancelled, carries nothing. Also what a moved-from context is.
+  context() noexcept = default;
+
+  // Closed when the context is cancelled; nothing is ever sent. Nil for a context that cannot be cancelled. The first call
+  // makes the channel: std::bad_alloc.
+  recv_chan<void> done() const {
+    return node() ? recv_chan<void>::adopt(detail::context_done(node())) : recv_chan<void>(nil);
+  }
+
+  // No error as long as the context is not cancelled; then std::errc::operation_canceled or std::errc::timed_out.
+  std::error_code err() const noexcept { return node() ? detail::context_err(node()) : std::error_code(); }
+
+  // Why it was cancelled: what was given to cancel, here or above; else a std::system_error with err(). Null while it is
+  // not cancelled.
+  std::exception_ptr cause() const { return node() ? detail::context_cause(node()) : nullptr; }
+
+  // When it will be cancelled at the latest, if that is known.
+  std::optional<time_point> deadline() const noexcept {
+    const std::int64_t ns = node() ? detail::context_deadline(node()) : detail::never_ns;
+    if (ns == detail::never_ns) return std::nullopt;
+    return time_point(std::chrono::duration_cast<time_point::duration>(std::chrono::nanoseconds(ns)));
+  }
+
+  // The value that with_value<Key> put here, or next above. Null: there is none. It lives as long as the context.
+  template <class Key>
+  const typename Key::value_type* value() const noexcept {
+    if (!node()) return nullptr;
+    return static_cast<const typename Key::value_type*>(detail::context_value(node(), &detail::context_key<Key>::tag));
+  }
+
+  // For code written for the standard's cancellation. Stop callbacks run in the cancel() that comes first (or in a goroutine,
+  // when a deadline passes), after the whole tree below is cancelled. They must not wait for anything: std::stop_callback
+  // knows threads, not goroutines. Cannot be cancelled: a token that can never be stopped. std::bad_alloc.
+  std::stop_token stop_token() const { return node() ? detail::context_stop_token(node()) : std::stop_token(); }
+
+  // Takes over one reference. For the library.
+  static context adopt(detail::context_node* n) noexcept { return context(n); }
+  detail::context_node* node() const noexcept { return ref_.get(); }
+
+ private:
+  explicit context(detail::context_node* n) noexcept : ref_(n) {}
+  detail::context_ref ref_;
+};
+
+// Cancels one context. Callable anywhere, also several times and by several at once: only the first call counts. When a
+// call returns, the context and everything below it is cancelled. Cancels when it is destroyed, too.
+class [[nodiscard]] cancel_function {
+ public:
+  cancel_function() noexcept = default;
+  cancel_function(cancel_function&&) noexcept = default;
+  cancel_function& operator=(cancel_function&& o) noexcept {
+    (*this)();
+    ref_ = std::move(o.ref_);
+    return *this;
+  }
+  ~cancel_function() { (*this)(); }
+
+  void operator()() const noexcept { (*this)(nullptr); }
+
+  // With what cause() gives from then on.
+  void operator()(std::exception_ptr cause) const noexcept {
+    if (ref_.get()) detail::context_cancel(ref_.get(), std::move(cause));
+  }
+
+  // Takes over one reference. For the library.
+  static cancel_function adopt(detail::context_node* n) noexcept {
+    cancel_function f;
+    f.ref_ = detail::context_ref(n);
+    return f;
+  }
+
+ private:
+  detail::context_ref ref_;
+};
+
+// The member `ctx` of a `cancellable`: converts to a context and has its members, but not while it is part of a temporary,
+// which would cancel it at the end of the expression: with_cancel(parent).ctx cannot be used.
+class cancellable_ctx {
+ public:
+  explicit cancellable_ctx(context c) noexcept : ctx_(std::move(c)) {}
+
+  operator const context&() const& noexcept { return ctx_; }
+  operator const context&() && noexcept { return ctx_; }  // moved along, as an argument of go()
+  operator const context&() const&& = delete;
+  const context& operator()() const& noexcept { return ctx_; }
+  const context& operator()() const&& = delete;
+
+  recv_chan<void> done() const& { return ctx_.done(); }
+  recv_chan<void> done() const&& = delete;
+  std::error_code err() const& noexcept { return ctx_.err(); }
+  std::error_code err() const&& = delete;
+  std::exception_ptr cause() const& { return ctx_.cause(); }
+  std::exception_ptr cause() const&& = delete;
+  std::optional<time_point> deadline() const& noexcept { return ctx_.deadline(); }
+  std::optional<time_point> deadline() const&& = delete;
+  template <class Key>
+  const typename Key::value_type* value() const& noexcept {
+    return ctx_.template value<Key>();
+  }
+  template <class Key>
+  const typename Key::value_type* value() const&& = delete;
+  std::stop_token stop_token() const& { return ctx_.stop_token(); }
+  std::stop_token stop_token() const&& = delete;
+
+ private:
+  friend struct cancellable;
+  context ctx_;
+};
+
+// What with_cancel and its like return: use it as `auto [ctx, cancel] = ...` (a context and a cancel_function), or keep it and
+// use its members.
+struct [[nodiscard]] cancellable {
+  cancellable_ctx ctx;
+  cancel_function cancel;
+
+  template <std::size_t I>
+  decltype(auto) get() && noexcept {
+    if constexpr (I == 0) {
+      return static_cast<context&&>(ctx.ctx_);
+    } else {
+      return static_cast<cancel_function&&>(cancel);
+    }
+  }
+  template <std::size_t I>
+  decltype(auto) get() & noexcept {
+    if constexpr (I == 0) {
+      return (ctx.ctx_);
+    } else {
+      return (cancel);
+    }
+  }
+  template <std::size_t I>
+  void get() const&& = delete;
+  template <std::size_t I>
+  decltype(auto) get() const& noexcept {
+    if constexpr (I == 0) {
+      return (ctx.ctx_);
+    } else {
+      return (cancel);
+    }
+  }
+};
+
+namespace detail {
+// Const, so that a member of the temporary can be told from one of a variable.
+inline const cancellable make_cancellable(const context& parent, std::int64_t deadline) {
+  context_node* n = context_make(parent.node(), deadline);
+  return {cancellable_ctx(context::adopt(n)), cancel_function::adopt(n)};
+}
+}  // namespace detail
+
+// Never cancelled, carries nothing: the root of every tree.
+inline context background() noexcept { return context(); }
+
+// A context below parent that can be cancelled. std::bad_alloc.
+inline const cancellable with_cancel(const context& parent) { return detail::make_cancellable(parent, detail::never_ns); }
+
+// The same, and it is cancelled with std::errc::timed_out at tp, if that is before the parent's deadline. A past point: it is
+// cancelled already. Needs a running runtime, unless the parent ends it earlier or tp has passed: std::logic_error.
+template <class Duration>
+const cancellable with_deadline(const context& parent,
+                                const std::chrono::time_point<std::chrono::steady_clock, Duration>& tp) {
+  return detail::make_cancellable(parent, detail::to_ns(tp));
+}
+
+// The same, d from now.
+template <class Rep, class Period>
+const cancellable with_timeout(const context& parent, const std::chrono::duration<Rep, Period>& d) {
+  return detail::make_cancellable(parent, detail::deadline_in(d));
+}
+
+// A context below parent that carries a value: struct Key { using value_type = V; };  Key is only a name. std::bad_alloc.
+template <class Key, class V = typename Key::value_type>
+context with_value(const context& parent, V&& v) {
+  using value_type = typename Key::value_type;
+  auto held = std::make_unique<value_type>(std::forward<V>(v));
+  context made = context::adopt(
+      detail::context_make_value(parent.node(), &detail::context_key<Key>::tag, held.get(),
+                                 [](void* p) noexcept { delete static_cast<value_type*>(p); }));
+  held.release();
+  return made;
+}
+
+}  // namespace weft
+
+template <>
+struct std::tuple_size<weft::cancellable> : std::integral_constant<std::size_t, 2> {};
+template <>
+struct std::tuple_element<0, weft::cancellable> {
+  using type = weft::context;
+};
+template <>
+struct std::tuple_element<1, weft::cancellable> {
+  using type = weft::cancel_function;
+};

@@ -1,0 +1,94 @@
+// barrier: a number of participants meet again and again; the last to arrive runs the completion and lets all go. As
+// std::barrier.
+//
+// All members: anywhere. The completion runs in the goroutine (or thread) that arrives last, before anybody is let go; it must
+// not throw and not wait for this barrier. More arrivals in a phase than are expected are fatal. The barrier may be
+// destroyed as soon as all who waited have returned.
+#pragma once
+
+#include <weft/detail/sync_base.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace weft {
+
+namespace detail {
+
+struct no_completion {
+  void operator()() noexcept {}
+};
+
+class barrier_core {
+ public:
+  explicit barrier_core(std::ptrdiff_t expected) noexcept : expected_(expected), missing_(expected) {}
+  barrier_core(const barrier_core&) = delete;
+  barrier_core& operator=(const barrier_core&) = delete;
+
+  // *phase: the phase it arrived in. True: it was the last; the caller runs the completion and then next_phase(). `drop`: one
+  // less is expected from the next phase on.
+  [[nodiscard]] WEFT_API bool arrive(std::ptrdiff_t n, bool drop, std::uint64_t* phase) noexcept;
+  WEFT_API void next_phase() noexcept;
+
+  void wait(std::uint64_t phase) {
+    if (phase_.load(std::memory_order_acquire) == phase) wait_slow(phase);
+  }
+
+ private:
+  WEFT_API void wait_slow(std::uint64_t phase);
+
+  // Under the bucket.
+  std::atomic<std::uint64_t> phase_{0};  // release when it is over: the waiters see what all did before they arrived
+  std::ptrdiff_t expected_;
+  std::ptrdiff_t missing_;
+  sync_queue queue_;
+};
+
+}  // namespace detail
+
+template <class CompletionFunction = detail::no_completion>
+class barrier {
+  static_assert(std::is_nothrow_invocable_v<CompletionFunction&>, "weft::barrier: the completion must be noexcept");
+
+ public:
+  class arrival_token {
+   private:
+    friend class barrier;
+    explicit arrival_token(std::uint64_t p) noexcept : phase_(p) {}
+    std::uint64_t phase_;
+  };
+
+  static constexpr std::ptrdiff_t max() noexcept { return PTRDIFF_MAX / 2; }
+
+  explicit barrier(std::ptrdiff_t expected, CompletionFunction f = CompletionFunction())
+      : core_(expected), completion_(std::move(f)) {}
+
+  // Arrives n times without waiting.
+  [[nodiscard]] arrival_token arrive(std::ptrdiff_t n = 1) { return arrival_token(arrive_as(n, false)); }
+
+  // Waits until the phase of the token is over.
+  void wait(arrival_token&& token) const { core_.wait(token.phase_); }
+
+  void arrive_and_wait() { core_.wait(arrive_as(1, false)); }
+
+  // Arrives, and is not expected any more in later phases.
+  void arrive_and_drop() { arrive_as(1, true); }
+
+ private:
+  std::uint64_t arrive_as(std::ptrdiff_t n, bool drop) {
+    std::uint64_t phase;
+    if (core_.arrive(n, drop, &phase)) {
+      completion_();
+      core_.next_phase();
+    }
+    return phase;
+  }
+
+  mutable detail::barrier_core core_;
+  [[no_unique_address]] CompletionFunction completion_;
+};
+
+}  // namespace weft

@@ -1,0 +1,91 @@
+// condition_variable: waits for a change of what a mutex protects. Like the standard's, with weft::mutex.
+//
+//   wait            unlocks the mutex, waits for a notification, locks it again
+//   notify_one      wakes the one that waits longest, if anybody waits
+//   notify_all      wakes all that wait now
+//
+// Nobody is woken without a notification, but between the notification and the return of wait() others may have had the
+// mutex: use the forms with a predicate. All members: anywhere; wait with the mutex locked (fatal if the lock does not own
+// it).
+//
+// It may be destroyed when everybody who waits has been notified, even if they have not returned yet. Waiters with a time
+// limit must have returned.
+#pragma once
+
+#include <weft/sync/mutex.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <utility>
+
+namespace weft {
+
+class condition_variable {
+ public:
+  constexpr condition_variable() noexcept = default;
+  condition_variable(const condition_variable&) = delete;
+  condition_variable& operator=(const condition_variable&) = delete;
+
+  void notify_one() noexcept {
+    if (anybody()) wake(false);
+  }
+  void notify_all() noexcept {
+    if (anybody()) wake(true);
+  }
+
+  void wait(std::unique_lock<mutex>& lock) { wait_slow(lock.mutex(), lock.owns_lock(), detail::never_ns); }
+
+  // Until pred() is true. It is called with the mutex locked.
+  template <class Predicate>
+  void wait(std::unique_lock<mutex>& lock, Predicate pred) {
+    while (!pred()) wait(lock);
+  }
+
+  // At most d, or until tp. std::bad_alloc: there was no memory for the timer, and the mutex is still locked.
+  template <class Rep, class Period>
+  std::cv_status wait_for(std::unique_lock<mutex>& lock, const std::chrono::duration<Rep, Period>& d) {
+    return wait_steady(lock, detail::deadline_in(d));
+  }
+  template <class Clock, class Duration>
+  std::cv_status wait_until(std::unique_lock<mutex>& lock, const std::chrono::time_point<Clock, Duration>& tp) {
+    auto wait_point = [&](std::int64_t t) { return wait_steady(lock, t) == std::cv_status::no_timeout; };
+    return detail::wait_until_point(tp, wait_point) ? std::cv_status::no_timeout : std::cv_status::timeout;
+  }
+
+  // Until pred() is true, at most d, or until tp. Returns what pred() said last.
+  template <class Rep, class Period, class Predicate>
+  bool wait_for(std::unique_lock<mutex>& lock, const std::chrono::duration<Rep, Period>& d, Predicate pred) {
+    const std::int64_t deadline = detail::deadline_in(d);
+    while (!pred()) {
+      if (wait_steady(lock, deadline) == std::cv_status::timeout) return pred();
+    }
+    return true;
+  }
+  template <class Clock, class Duration, class Predicate>
+  bool wait_until(std::unique_lock<mutex>& lock, const std::chrono::time_point<Clock, Duration>& tp, Predicate pred) {
+    while (!pred()) {
+      if (wait_until(lock, tp) == std::cv_status::timeout) return pred();
+    }
+    return true;
+  }
+
+ private:
+  // Who waits was counted while it held the mutex. A notifier whose change came after that sees it here, by way of the
+  // mutex; one whose change came before need not wake it.
+  bool anybody() const noexcept { return waiting_.load(std::memory_order_relaxed) != 0; }
+
+  std::cv_status wait_steady(std::unique_lock<mutex>& lock, std::int64_t deadline) {
+    return wait_slow(lock.mutex(), lock.owns_lock(), deadline) ? std::cv_status::no_timeout : std::cv_status::timeout;
+  }
+
+  WEFT_API bool wait_slow(mutex* m, bool owned, std::int64_t deadline);
+  WEFT_API void wake(bool all) noexcept;
+
+  std::atomic<std::uint32_t> waiting_{0};  // 1: the queue is not empty
+  detail::sync_queue queue_;
+};
+
+}  // namespace weft

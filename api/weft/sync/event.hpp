@@ -1,0 +1,64 @@
+// event: something that has happened, or not. wait() returns while it is set; it stays set until reset().
+//
+// All members: anywhere. It may be destroyed as soon as its last wait() has returned: the set() that made it return no longer
+// touches it.
+#pragma once
+
+#include <weft/detail/sync_base.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace weft {
+
+class event {
+ public:
+  constexpr explicit event(bool set = false) noexcept : word_(set ? is_on : 0) {}
+  event(const event&) = delete;
+  event& operator=(const event&) = delete;
+
+  // Wakes all who wait at that moment: they return even if reset() follows at once.
+  void set() noexcept {
+    std::uint32_t w = word_.load(std::memory_order_relaxed);
+    while ((w & waiters) == 0) {
+      // release: what was done before is seen after wait(). Also if it is set already, hence the write.
+      if (word_.compare_exchange_weak(w, is_on, std::memory_order_release, std::memory_order_relaxed)) return;
+    }
+    set_slow();
+  }
+
+  void reset() noexcept {
+    std::uint32_t on = is_on;
+    word_.compare_exchange_strong(on, 0, std::memory_order_relaxed, std::memory_order_relaxed);
+  }
+
+  bool is_set() const noexcept { return word_.load(std::memory_order_acquire) == is_on; }
+
+  // Waits until it is set.
+  void wait() const {
+    if (!is_set()) wait_slow(detail::never_ns);
+  }
+
+  // At most d, or until tp. False: the time passed. std::bad_alloc: there was no memory for the timer.
+  template <class Rep, class Period>
+  bool wait_for(const std::chrono::duration<Rep, Period>& d) const {
+    return is_set() || wait_slow(detail::deadline_in(d));
+  }
+  template <class Clock, class Duration>
+  bool wait_until(const std::chrono::time_point<Clock, Duration>& tp) const {
+    return is_set() || detail::wait_until_point(tp, [this](std::int64_t t) { return wait_slow(t); });
+  }
+
+ private:
+  static constexpr std::uint32_t is_on = 1;
+  static constexpr std::uint32_t waiters = 2;  // off, and the queue is not empty: changes only under the bucket
+
+  WEFT_API void set_slow() noexcept;
+  WEFT_API bool wait_slow(std::int64_t deadline) const;
+
+  mutable std::atomic<std::uint32_t> word_;
+  mutable detail::sync_queue queue_;
+};
+
+}  // namespace weft

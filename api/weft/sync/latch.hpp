@@ -1,0 +1,54 @@
+// latch: a count that goes down once, and those who wait until it is zero. As std::latch.
+//
+// All members: anywhere. Counting below zero is fatal. It may be destroyed as soon as its last wait() has returned: the
+// count_down() that made it return no longer touches it.
+#pragma once
+
+#include <weft/detail/countdown.hpp>
+
+#include <chrono>
+#include <cstddef>
+
+namespace weft {
+
+class latch {
+ public:
+  static constexpr std::ptrdiff_t max() noexcept { return detail::countdown::max; }
+
+  explicit latch(std::ptrdiff_t expected) noexcept : count_(valid(expected) ? expected : 0) {
+    if (!valid(expected)) [[unlikely]] misuse(expected);
+  }
+
+  void count_down(std::ptrdiff_t n = 1) noexcept {
+    if (n < 0 || !count_.add(-n)) [[unlikely]] misuse(n);
+  }
+
+  // Whether the count is zero.
+  [[nodiscard]] bool try_wait() const noexcept { return count_.is_zero(); }
+
+  // Waits until the count is zero; sees what was done before each count_down().
+  void wait() const { count_.wait(detail::never_ns, detail::countdown_of::latch); }
+
+  // At most d, or until tp. False: the time passed. std::bad_alloc: there was no memory for the timer.
+  template <class Rep, class Period>
+  bool wait_for(const std::chrono::duration<Rep, Period>& d) const {
+    return count_.wait(detail::deadline_in(d), detail::countdown_of::latch);
+  }
+  template <class Clock, class Duration>
+  bool wait_until(const std::chrono::time_point<Clock, Duration>& tp) const {
+    return detail::wait_until_point(tp, [&](std::int64_t t) { return count_.wait(t, detail::countdown_of::latch); });
+  }
+
+  void arrive_and_wait(std::ptrdiff_t n = 1) {
+    count_down(n);
+    wait();
+  }
+
+ private:
+  static bool valid(std::ptrdiff_t n) noexcept { return n >= 0 && n <= max(); }
+  [[noreturn]] WEFT_API void misuse(std::ptrdiff_t n) const noexcept;
+
+  mutable detail::countdown count_;
+};
+
+}  // namespace weft

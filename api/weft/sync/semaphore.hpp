@@ -1,0 +1,80 @@
+// semaphore: a number of permits. acquire takes some and waits until there are enough; release gives some back.
+//
+// First come, first served: who wants many is not passed by who wants few, and while somebody waits, try_acquire gets
+// nothing. All members: anywhere. Negative amounts, and more permits than max(), are fatal.
+//
+// It may be destroyed as soon as the last acquire has returned: the release that made it return no longer touches it.
+#pragma once
+
+#include <weft/detail/sync_base.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace weft {
+
+class semaphore {
+ public:
+  static constexpr std::ptrdiff_t max() noexcept { return PTRDIFF_MAX / 4; }
+
+  explicit semaphore(std::ptrdiff_t permits) noexcept : word_(valid(permits) ? permits * permit : 0) {
+    if (!valid(permits)) [[unlikely]] misuse("permits", permits);
+  }
+  semaphore(const semaphore&) = delete;
+  semaphore& operator=(const semaphore&) = delete;
+
+  // Waits until n permits are there, and takes them.
+  void acquire(std::ptrdiff_t n = 1) {
+    if (!try_acquire(n)) [[unlikely]] acquire_slow(n, detail::never_ns);
+  }
+
+  // Takes n permits if they are there and nobody waits.
+  [[nodiscard]] bool try_acquire(std::ptrdiff_t n = 1) noexcept {
+    if (n < 0) [[unlikely]] misuse("acquire", n);
+    std::int64_t w = word_.load(std::memory_order_relaxed);
+    while ((w & waiters) == 0 && w / permit >= n) {
+      if (word_.compare_exchange_weak(w, w - n * permit, std::memory_order_acquire, std::memory_order_relaxed)) return true;
+    }
+    return false;
+  }
+
+  // Waits at most d, or until tp; false: the time passed, and nothing was taken. std::bad_alloc: no memory for the timer.
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_acquire_for(const std::chrono::duration<Rep, Period>& d, std::ptrdiff_t n = 1) {
+    return try_acquire(n) || acquire_slow(n, detail::deadline_in(d));
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_acquire_until(const std::chrono::time_point<Clock, Duration>& tp, std::ptrdiff_t n = 1) {
+    return try_acquire(n) || detail::wait_until_point(tp, [&](std::int64_t t) { return acquire_slow(n, t); });
+  }
+
+  // Gives n permits back, and wakes those who now have enough.
+  void release(std::ptrdiff_t n = 1) noexcept {
+    std::int64_t w = word_.load(std::memory_order_relaxed);
+    while ((w & waiters) == 0 && n >= 0 && n <= max() - w / permit) {
+      if (word_.compare_exchange_weak(w, w + n * permit, std::memory_order_release, std::memory_order_relaxed)) return;
+    }
+    release_slow(n);
+  }
+
+  // Permits that are free now.
+  std::ptrdiff_t available() const noexcept { return word_.load(std::memory_order_relaxed) / permit; }
+
+ private:
+  static constexpr std::int64_t waiters = 1;  // the queue is not empty: the word changes only under the bucket
+  static constexpr std::int64_t permit = 2;
+
+  static bool valid(std::ptrdiff_t n) noexcept { return n >= 0 && n <= max(); }
+
+  WEFT_API bool acquire_slow(std::ptrdiff_t n, std::int64_t deadline);
+  WEFT_API void release_slow(std::ptrdiff_t n) noexcept;
+  [[noreturn]] WEFT_API void misuse(const char* what, std::ptrdiff_t n) const noexcept;
+  void grant(detail::wake_list& woken, std::int64_t permits) noexcept;
+
+  std::atomic<std::int64_t> word_;
+  detail::sync_queue queue_;
+};
+
+}  // namespace weft

@@ -1,0 +1,109 @@
+// shared_mutex: one writer, or any number of readers.
+//
+//   state          lock                 lock_shared
+//   free           takes it             takes it
+//   readers        waits                takes it, unless a writer waits
+//   a writer       waits                waits
+//
+// Works with std::unique_lock, std::shared_lock, std::scoped_lock. Neither side starves: readers that come while a writer
+// waits let it go first, and when a writer unlocks, all readers that wait at that moment go before the next writer. Not
+// recursive: a reader that locks again while a writer waits blocks itself for ever. All members: anywhere.
+//
+// It may be destroyed as soon as the last lock has returned and was unlocked; not while somebody waits.
+#pragma once
+
+#include <weft/detail/sync_base.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace weft {
+
+class shared_mutex {
+ public:
+  constexpr shared_mutex() noexcept = default;
+  shared_mutex(const shared_mutex&) = delete;
+  shared_mutex& operator=(const shared_mutex&) = delete;
+
+  // --- writing
+
+  // Waits until nobody holds it, and takes it alone.
+  void lock() {
+    if (!try_lock()) [[unlikely]] lock_slow(detail::never_ns);
+  }
+
+  [[nodiscard]] bool try_lock() noexcept {
+    std::uint32_t free = 0;
+    return word_.compare_exchange_strong(free, writer, std::memory_order_acquire, std::memory_order_relaxed);
+  }
+
+  // Waits at most d, or until tp; false: the time passed. std::bad_alloc: there was no memory for the timer.
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& d) {
+    return try_lock() || lock_slow(detail::deadline_in(d));
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& tp) {
+    return try_lock() || detail::wait_until_point(tp, [this](std::int64_t t) { return lock_slow(t); });
+  }
+
+  // Fatal if no writer holds it.
+  void unlock() noexcept {
+    std::uint32_t held = writer;
+    if (!word_.compare_exchange_strong(held, 0, std::memory_order_release, std::memory_order_relaxed)) [[unlikely]] {
+      unlock_slow();
+    }
+  }
+
+  // --- reading
+
+  // Waits until no writer holds it or waits for it, and takes a share.
+  void lock_shared() {
+    if (!try_lock_shared()) [[unlikely]] lock_shared_slow(detail::never_ns);
+  }
+
+  [[nodiscard]] bool try_lock_shared() noexcept {
+    std::uint32_t w = word_.load(std::memory_order_relaxed);
+    while ((w & (writer | waiters)) == 0) {
+      if (word_.compare_exchange_weak(w, w + reader, std::memory_order_acquire, std::memory_order_relaxed)) return true;
+    }
+    return false;
+  }
+
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_shared_for(const std::chrono::duration<Rep, Period>& d) {
+    return try_lock_shared() || lock_shared_slow(detail::deadline_in(d));
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration>& tp) {
+    return try_lock_shared() || detail::wait_until_point(tp, [this](std::int64_t t) { return lock_shared_slow(t); });
+  }
+
+  // Fatal if no reader holds it.
+  void unlock_shared() noexcept {
+    std::uint32_t w = word_.load(std::memory_order_relaxed);
+    while (w >= reader && (w >= 2 * reader || (w & waiters) == 0)) {
+      if (word_.compare_exchange_weak(w, w - reader, std::memory_order_release, std::memory_order_relaxed)) return;
+    }
+    unlock_shared_slow();
+  }
+
+ private:
+  static constexpr std::uint32_t writer = 1;   // a writer holds it
+  static constexpr std::uint32_t waiters = 2;  // a queue is not empty: the word changes only as shared_mutex.cpp says
+  static constexpr std::uint32_t reader = 4;   // one more reader holds it
+
+  WEFT_API bool lock_slow(std::int64_t deadline);
+  WEFT_API bool lock_shared_slow(std::int64_t deadline);
+  WEFT_API void unlock_slow() noexcept;
+  WEFT_API void unlock_shared_slow() noexcept;
+  bool join(bool shared) noexcept;
+  void admit(detail::wake_list& woken, bool after_writer) noexcept;
+
+  std::atomic<std::uint32_t> word_{0};
+  detail::sync_queue writers_;
+  detail::sync_queue readers_;
+};
+
+}  // namespace weft

@@ -1,0 +1,156 @@
+// Structured concurrency: a group of goroutines that are waited for together.
+//
+//   weft::task_group g;
+//   for (auto& url : urls) g.go([&] { fetch(url, g.context()); });
+//   g.wait();   // throws the first exception, after the others were told to stop and have ended
+#pragma once
+
+#include <weft/context.hpp>
+#include <weft/detail/config.hpp>
+#include <weft/go.hpp>
+#include <weft/sync.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+
+namespace weft {
+
+namespace detail {
+
+WEFT_API std::uint64_t current_run() noexcept;              // 0: no runtime is running
+WEFT_API bool is_goroutine_exit(std::exception_ptr) noexcept;  // what exit_goroutine() throws
+
+// Outlives the task_group if goroutines of a run() that is over are left behind.
+struct group_state {
+  explicit group_state(const context& parent) : group_state(with_cancel(parent)) {}
+  explicit group_state(cancellable c) : ctx(c.ctx), cancel(std::move(c.cancel)), run(current_run()) {}
+
+  void fail(std::exception_ptr e) noexcept {
+    {
+      std::scoped_lock hold(mutex);
+      if (first) return;
+      first = e;
+    }
+    cancel(std::move(e));
+  }
+
+  weft::context ctx;
+  cancel_function cancel;
+  const std::uint64_t run;
+  wait_group running;
+  std::optional<semaphore> places;  // set_limit
+  weft::mutex mutex;
+  std::exception_ptr first;  // under mutex
+};
+
+// One place in the group: held from go() until the goroutine has ended and its closure is destroyed.
+class group_member {
+ public:
+  explicit group_member(std::shared_ptr<group_state> s) : state_(std::move(s)) { state_->running.add(); }
+  group_member(group_member&& o) noexcept : state_(std::move(o.state_)) {}
+  group_member& operator=(group_member&&) = delete;
+  ~group_member() {
+    if (!state_) return;
+    if (state_->places) state_->places->release();
+    state_->running.done();
+  }
+  group_state& state() const noexcept { return *state_; }
+
+ private:
+  std::shared_ptr<group_state> state_;
+};
+
+// Members are destroyed in reverse order: first the closure, then the place.
+template <class C>
+struct group_body {
+  template <class... A>
+  explicit group_body(group_member&& m, A&&... a) : member(std::move(m)), body(std::in_place, std::forward<A>(a)...) {}
+  void operator()() {
+    try {
+      (*body)();
+    } catch (...) {
+      std::exception_ptr e = std::current_exception();
+      if (is_goroutine_exit(e)) throw;
+      member.state().fail(std::move(e));
+    }
+    body.reset();
+  }
+  group_member member;
+  std::optional<C> body;
+};
+
+}  // namespace detail
+
+// Goroutines that belong together. The first exception of one of them cancels the group's context and comes out of wait().
+// Anywhere, but the group itself is used by one thread at a time, its own goroutines excepted.
+class task_group {
+ public:
+  // Throws std::bad_alloc. Needs a running runtime only for go().
+  task_group() : task_group(background()) {}
+  explicit task_group(const weft::context& parent) : state_(std::make_shared<detail::group_state>(parent)) {}
+  task_group(const task_group&) = delete;
+  task_group& operator=(const task_group&) = delete;
+
+  // Cancels the context and waits. An exception nobody asked for is dropped.
+  ~task_group() {
+    state_->cancel();
+    wait_for_all();
+  }
+
+  // The context of the group: cancelled by the first exception, by the parent, or when the group is destroyed.
+  const weft::context& context() const noexcept { return state_->ctx; }
+
+  // Runs f(args...) in a new goroutine of the group; waits for a place first if there is a limit. What f returns is
+  // dropped. std::bad_alloc: nothing was started.
+  template <class F, class... Args>
+    requires detail::startable<F, Args...>
+  void go(F&& f, Args&&... args) {
+    go(go_options{}, std::forward<F>(f), std::forward<Args>(args)...);
+  }
+  template <class F, class... Args>
+    requires detail::startable<F, Args...>
+  void go(const go_options& o, F&& f, Args&&... args) {
+    using C = detail::closure<std::decay_t<F>, std::decay_t<Args>...>;
+    if (state_->places) state_->places->acquire();
+    detail::start<detail::group_body<C>>(o, "task_group::go", detail::group_member(state_), std::forward<F>(f),
+                                         std::forward<Args>(args)...);
+  }
+
+  // Waits until all have ended, then throws the first exception, once. The group may be used again, but its context
+  // stays cancelled after an exception.
+  void wait() {
+    wait_for_all();
+    std::exception_ptr e;
+    {
+      std::scoped_lock hold(state_->mutex);
+      e = std::exchange(state_->first, nullptr);
+    }
+    if (e) std::rethrow_exception(e);
+  }
+
+  // At most n of the goroutines run at once; before the first go(). 0: std::invalid_argument; later: std::logic_error.
+  void set_limit(std::size_t n) {
+    if (n == 0) throw std::invalid_argument("weft::task_group::set_limit: 0");
+    if (state_.use_count() > 1) {
+      throw std::logic_error("weft::task_group::set_limit: goroutines of the group are running");
+    }
+    state_->places.emplace(static_cast<std::ptrdiff_t>(n));
+  }
+
+ private:
+  void wait_for_all() {
+    // The goroutines of a run() that is over never end: the group counts as done.
+    if (state_->run == detail::current_run()) state_->running.wait();
+  }
+
+  std::shared_ptr<detail::group_state> state_;
+};
+
+}  // namespace weft

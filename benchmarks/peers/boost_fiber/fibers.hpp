@@ -1,0 +1,35 @@
+// What the workloads for Boost.Fiber share.
+#pragma once
+
+#include <boost/fiber/fiber.hpp>
+#include <boost/fiber/fixedsize_stack.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace bench {
+
+// A fiber in a stack of its default size (128 KiB).
+template <class F>
+boost::fibers::fiber start(F f) {
+  return boost::fibers::fiber(boost::fibers::launch::post, std::move(f));
+}
+
+// For fibers in great numbers.
+template <class F>
+boost::fibers::fiber start_small(F f) {
+  return boost::fibers::fiber(boost::fibers::launch::post, std::allocator_arg,
+                              boost::fibers::fixedsize_stack(16 * 1024), std::move(f));
+}
+
+// Runs f in n fibers and waits for them.
+template <class F>
+void in_fibers(std::size_t n, F f) {
+  std::vector<boost::fibers::fiber> all;
+  for (std::size_t i = 0; i < n; ++i) all.push_back(start(f));
+  for (auto& fiber : all) fiber.join();
+}
+
+}  // namespace bench

@@ -1,0 +1,41 @@
+#include <boost/fiber/unbuffered_channel.hpp>
+
+#include <cstdint>
+#include <stdexcept>
+
+#include "benchmarks/peers/boost_fiber/fibers.hpp"
+#include "benchmarks/support/bench.hpp"
+
+namespace {
+
+using channel = boost::fibers::unbuffered_channel<std::int64_t>;
+
+void skynet(channel& up, std::int64_t first, std::int64_t leaves) {
+  if (leaves == 1) {
+    up.push(first);
+    return;
+  }
+  channel c;
+  std::vector<boost::fibers::fiber> children;
+  for (int i = 0; i < 10; ++i) {
+    children.push_back(bench::start_small([&c, first, leaves, i] { skynet(c, first + i * (leaves / 10), leaves / 10); }));
+  }
+  std::int64_t sum = 0;
+  for (int i = 0; i < 10; ++i) sum += c.value_pop();
+  for (auto& f : children) f.join();
+  up.push(sum);
+}
+
+// A tenth of the others' tree: its stacks do not fit otherwise.
+const bench::workload tree{"skynet", [](bench::job& j) {
+  std::int64_t leaves = 10;
+  while (static_cast<std::size_t>(leaves) * 10 <= j.count(100'000)) leaves *= 10;
+  j.measure_once(leaves, [=] {
+    channel c;
+    auto top = bench::start_small([&] { skynet(c, 0, leaves); });
+    if (c.value_pop() != leaves * (leaves - 1) / 2) throw std::runtime_error("wrong sum");
+    top.join();
+  });
+}};
+
+}  // namespace

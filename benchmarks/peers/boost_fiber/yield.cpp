@@ -1,0 +1,16 @@
+#include <boost/fiber/operations.hpp>
+
+#include "benchmarks/peers/boost_fiber/fibers.hpp"
+#include "benchmarks/support/bench.hpp"
+
+namespace {
+
+const bench::workload yield{"yield", [](bench::job& j) {
+  j.measure(j.count(4'000'000), [](std::size_t n) {
+    bench::in_fibers(8, [n] {
+      for (std::size_t i = 0; i < n / 8; ++i) boost::this_fiber::yield();
+    });
+  });
+}};
+
+}  // namespace

@@ -1,0 +1,51 @@
+package main
+
+import "sync"
+
+func init() {
+	workloads["roundtrip"] = func(j *job) {
+		ping, pong := make(chan int), make(chan int)
+		go func() {
+			for v := range ping {
+				pong <- v
+			}
+		}()
+		j.measure(j.count(1_000_000, 1), func(n int) {
+			v := 0
+			for i := 0; i < n; i++ {
+				ping <- v
+				v = <-pong
+			}
+		})
+		close(ping)
+	}
+	workloads["buffered_1_1"] = func(j *job) { throughBuffer(j, 1) }
+	workloads["buffered_8_8"] = func(j *job) { throughBuffer(j, 8) }
+}
+
+var sink int
+
+func throughBuffer(j *job, pairs int) {
+	j.measure(j.count(2_000_000, pairs), func(n int) {
+		c := make(chan int, 128)
+		var producers, consumers sync.WaitGroup
+		producers.Add(pairs)
+		consumers.Add(pairs)
+		for p := 0; p < pairs; p++ {
+			go func() {
+				defer producers.Done()
+				for i := 0; i < n/pairs; i++ {
+					c <- 1
+				}
+			}()
+			go func() {
+				defer consumers.Done()
+				for range c {
+				}
+			}()
+		}
+		producers.Wait()
+		close(c)
+		consumers.Wait()
+	})
+}

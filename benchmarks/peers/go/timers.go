@@ -1,0 +1,110 @@
+package main
+
+import (
+	"math/rand"
+	"sync"
+	"time"
+)
+
+func onEachProc(j *job, n int, f func(n int)) {
+	var wg sync.WaitGroup
+	for p := 0; p < j.procs; p++ {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			f(n / j.procs)
+		}()
+	}
+	wg.Wait()
+}
+
+// AfterFunc, since a timer with a channel need not be in the heap while nobody waits for it.
+func farTimers(n int) []*time.Timer {
+	random := rand.New(rand.NewSource(1))
+	timers := make([]*time.Timer, 0, n)
+	for i := 0; i < n; i++ {
+		d := time.Hour + time.Duration(random.Intn(1_000_000))*time.Microsecond
+		timers = append(timers, time.AfterFunc(d, func() {}))
+	}
+	return timers
+}
+
+func lateness(j *job, d time.Duration) {
+	var late []time.Duration
+	until(j.period(), 1, func() {
+		start := time.Now()
+		time.Sleep(d)
+		late = append(late, time.Since(start)-d)
+	})
+	j.report(late)
+}
+
+var kept []*time.Timer
+
+func init() {
+	workloads["timer_create_stop"] = func(j *job) {
+		j.measure(j.count(2_000_000, j.procs), func(n int) {
+			onEachProc(j, n, func(n int) {
+				for i := 0; i < n; i++ {
+					time.NewTimer(time.Hour).Stop()
+				}
+			})
+		})
+	}
+	workloads["timer_reset"] = func(j *job) {
+		j.measure(j.count(5_000_000, j.procs), func(n int) {
+			onEachProc(j, n, func(n int) {
+				t := time.NewTimer(time.Hour)
+				for i := 0; i < n; i++ {
+					t.Reset(time.Hour)
+				}
+			})
+		})
+	}
+	workloads["timer_add_1m"] = func(j *job) {
+		n := j.count(1_000_000, 1)
+		others := farTimers(n)
+		j.measureOnce(n, func() { kept = farTimers(n) })
+		kept = append(kept, others...)
+	}
+	workloads["timer_stop_1m"] = func(j *job) {
+		n := j.count(1_000_000, 1)
+		timers := farTimers(n)
+		rand.New(rand.NewSource(2)).Shuffle(n, func(a, b int) { timers[a], timers[b] = timers[b], timers[a] })
+		j.measureOnce(n, func() {
+			for _, t := range timers {
+				t.Stop()
+			}
+		})
+	}
+	workloads["after_func_1m"] = func(j *job) {
+		n := j.countInMemory(1_000_000, 12*1024)
+		j.measureOnce(n, func() {
+			var wg sync.WaitGroup
+			wg.Add(n)
+			random := rand.New(rand.NewSource(3))
+			for i := 0; i < n; i++ {
+				time.AfterFunc(time.Duration(random.Intn(1_000_000)), wg.Done)
+			}
+			wg.Wait()
+		})
+	}
+	workloads["sleep_1m"] = func(j *job) {
+		n := j.countInMemory(1_000_000, 12*1024)
+		j.measureOnce(n, func() {
+			var wg sync.WaitGroup
+			for i := 0; i < n; i++ {
+				wg.Add(1)
+				go func() {
+					defer wg.Done()
+					time.Sleep(100 * time.Millisecond)
+				}()
+			}
+			wg.Wait()
+		})
+	}
+	workloads["late_50us"] = func(j *job) { lateness(j, 50*time.Microsecond) }
+	workloads["late_200us"] = func(j *job) { lateness(j, 200*time.Microsecond) }
+	workloads["late_1ms"] = func(j *job) { lateness(j, time.Millisecond) }
+	workloads["late_5ms"] = func(j *job) { lateness(j, 5*time.Millisecond) }
+}

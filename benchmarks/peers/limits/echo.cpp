@@ -1,0 +1,91 @@
+// Loopback echo as one thread with one epoll does it: both ends of every connection, and nothing else.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <stdexcept>
+#include <utility>
+
+#include "benchmarks/support/bench.hpp"
+
+namespace {
+
+constexpr std::size_t message_size = 64;
+
+int check(int result) {
+  if (result < 0) throw std::runtime_error("a system call failed");
+  return result;
+}
+
+void send_message(int fd) {
+  std::array<char, message_size> buffer{};
+  check(static_cast<int>(write(fd, buffer.data(), buffer.size())));
+}
+
+// The two ends of a new connection.
+std::pair<int, int> connection() {
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  int listener = check(socket(AF_INET, SOCK_STREAM, 0));
+  check(bind(listener, reinterpret_cast<sockaddr*>(&at), size));
+  check(listen(listener, 1));
+  check(getsockname(listener, reinterpret_cast<sockaddr*>(&at), &size));
+  int client = check(socket(AF_INET, SOCK_STREAM, 0));
+  check(connect(client, reinterpret_cast<sockaddr*>(&at), size));
+  int server = check(accept(listener, nullptr, nullptr));
+  close(listener);
+  for (int fd : {client, server}) {
+    int on = 1;
+    check(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));
+  }
+  return {client, server};
+}
+
+void echo_on(bench::job& j, std::size_t connections) {
+  int poller = check(epoll_create1(0));
+  std::vector<int> clients, servers;
+  for (std::size_t i = 0; i < connections; ++i) {
+    auto [client, server] = connection();
+    clients.push_back(client);
+    servers.push_back(server);
+    for (auto [fd, is_client] : {std::pair{client, true}, {server, false}}) {
+      epoll_event e{};
+      e.events = EPOLLIN | EPOLLET;
+      e.data.u64 = static_cast<std::uint64_t>(fd) << 1 | is_client;
+      check(epoll_ctl(poller, EPOLL_CTL_ADD, fd, &e));
+    }
+  }
+  j.measure(j.count(50'000, connections), [&](std::size_t n) {
+    std::size_t to_send = n / connections * connections, to_receive = to_send;
+    for (int fd : clients) {
+      if (to_send == 0) break;
+      send_message(fd);
+      --to_send;
+    }
+    while (to_receive > 0) {
+      std::array<epoll_event, 128> events;
+      int ready = epoll_wait(poller, events.data(), events.size(), -1);
+      for (int i = 0; i < ready; ++i) {
+        int fd = static_cast<int>(events[i].data.u64 >> 1);
+        bool is_client = events[i].data.u64 & 1;
+        std::array<char, message_size> buffer;
+        if (read(fd, buffer.data(), buffer.size()) != message_size) throw std::runtime_error("a message came in parts");
+        if (is_client && --to_receive == 0) break;
+        if (is_client && to_send == 0) continue;
+        if (is_client) --to_send;
+        send_message(fd);
+      }
+    }
+  });
+}
+
+const bench::workload echo{"echo", [](bench::job& j) { echo_on(j, 1); }};
+const bench::workload echo_64{"echo_64", [](bench::job& j) { echo_on(j, 64); }};
+
+}  // namespace

@@ -1,0 +1,37 @@
+// The bare switch of stacks that weft and Boost.Fiber are built on. A yield is one; a round trip, a spawn with its join,
+// and a value through an unbuffered channel and back are two.
+#include <boost/context/detail/fcontext.hpp>
+
+#include <vector>
+
+#include "benchmarks/support/bench.hpp"
+
+namespace {
+
+using namespace boost::context::detail;
+
+void bounce(transfer_t t) {
+  for (;;) t = jump_fcontext(t.fctx, nullptr);
+}
+
+// Two switches for each of n.
+void switches(std::size_t n) {
+  std::vector<char> stack(64 * 1024);
+  transfer_t t{make_fcontext(stack.data() + stack.size(), stack.size(), bounce), nullptr};
+  for (std::size_t i = 0; i < n; ++i) t = jump_fcontext(t.fctx, nullptr);
+}
+
+const bench::workload yield{"yield", [](bench::job& j) {
+  std::size_t n = j.count(20'000'000, 2);
+  j.measure_once(n, [=] { switches(n / 2); });
+}};
+
+void two_each(bench::job& j) {
+  std::size_t n = j.count(10'000'000);
+  j.measure_once(n, [=] { switches(n); });
+}
+
+const bench::workload roundtrip{"roundtrip", two_each};
+const bench::workload spawn_join{"spawn_join", two_each};
+
+}  // namespace

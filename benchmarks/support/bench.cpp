@@ -1,0 +1,121 @@
+#include "benchmarks/support/bench.hpp"
+
+#include <sys/resource.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <fstream>
+#include <string>
+
+namespace bench {
+
+namespace {
+
+// A line "Name:   123 kB" of a file in /proc, in bytes; 0: not there.
+std::size_t proc_field(const char* file, const std::string& name) {
+  std::ifstream in(file);
+  std::string word;
+  while (in >> word) {
+    std::size_t kib = 0;
+    if (word == name + ":" && in >> kib) return kib * 1024;
+  }
+  return 0;
+}
+
+std::vector<const workload*>& all() {
+  static std::vector<const workload*> list;
+  return list;
+}
+
+}  // namespace
+
+std::int64_t cpu_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+std::size_t resident_bytes() { return proc_field("/proc/self/smaps_rollup", "Rss"); }
+
+std::int64_t samples::percentile(double p) {
+  if (all_.empty()) return 0;
+  std::sort(all_.begin(), all_.end());
+  return all_[std::min(all_.size() - 1, static_cast<std::size_t>(p / 100 * static_cast<double>(all_.size())))];
+}
+
+std::size_t job::count(std::size_t full, std::size_t unit) const {
+  auto n = static_cast<std::size_t>(static_cast<double>(full) * scale_);
+  return std::max(unit, n / unit * unit);
+}
+
+std::size_t job::count_in_memory(std::size_t full, std::size_t bytes_each) const {
+  return std::min(count(full), proc_field("/proc/meminfo", "MemAvailable") / 4 * 3 / bytes_each);
+}
+
+std::chrono::nanoseconds job::period() const {
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(1e9 * std::max(0.2, scale_)));
+}
+
+void job::start() {
+  cpu_start_ = cpu_ns();
+  wall_start_ = now_ns();
+}
+
+void job::stop(std::size_t n) {
+  auto per_op = [n](std::int64_t ns) { return static_cast<double>(ns) / static_cast<double>(n); };
+  ns_per_op_ = per_op(now_ns() - wall_start_);
+  ops_ = n;
+  note("cpu_ns_per_op", per_op(cpu_ns() - cpu_start_));
+}
+
+void job::report(samples& s) {
+  ns_per_op_ = static_cast<double>(s.percentile(50));
+  ops_ = s.size();
+  note("p50_ns", ns_per_op_);
+  note("p99_ns", static_cast<double>(s.percentile(99)));
+  note("max_ns", static_cast<double>(s.percentile(100)));
+}
+
+void job::print() const {
+  std::printf(R"({"workload": "%s", "procs": %u, "ns_per_op": %.2f, "ops": %zu)", workload_.c_str(), procs_, ns_per_op_,
+              ops_);
+  for (auto& [name, value] : notes_) std::printf(R"(, "%s": %.2f)", name.c_str(), value);
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  std::printf(R"(, "peak_bytes": %ld})"
+              "\n",
+              usage.ru_maxrss * 1024);
+}
+
+workload::workload(const char* n, void (*r)(job&)) : name(n), run(r) { all().push_back(this); }
+
+}  // namespace bench
+
+int main(int argc, char** argv) {
+  if (argc == 2 && !std::strcmp(argv[1], "list")) {
+    for (auto* w : bench::all()) std::puts(w->name);
+    return 0;
+  }
+  if (argc != 3 && argc != 4) {
+    std::fprintf(stderr, "usage: %s WORKLOAD PROCS [SCALE] | list\n", argv[0]);
+    return 2;
+  }
+  for (auto* w : bench::all()) {
+    if (std::strcmp(w->name, argv[1]) != 0) continue;
+    bench::job j(argv[1], static_cast<unsigned>(std::atoi(argv[2])), argc == 4 ? std::atof(argv[3]) : 1.0);
+    try {
+      bench::enter(j, w->run);
+    } catch (const std::exception& e) {
+      std::fprintf(stderr, "%s: %s\n", argv[1], e.what());
+      return 1;
+    }
+    j.print();
+    return 0;
+  }
+  std::fprintf(stderr, "there is no workload %s here\n", argv[1]);
+  return 2;
+}

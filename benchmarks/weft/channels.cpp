@@ -1,0 +1,49 @@
+// Values through channels: one pair in turns, and producers and consumers with a buffer between them.
+#include <weft/chan.hpp>
+#include <weft/go.hpp>
+#include <weft/sync.hpp>
+
+#include "benchmarks/support/bench.hpp"
+
+namespace {
+
+// One operation: a value there and a value back.
+const bench::workload roundtrip{"roundtrip", [](bench::job& j) {
+  weft::chan<int> ping, pong;
+  weft::go([=] {
+    for (int v : ping) pong.send(v);
+  });
+  j.measure(j.count(1'000'000), [=](std::size_t n) {
+    int v = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      ping.send(v);
+      pong.recv(v);
+    }
+  });
+  ping.close();
+}};
+
+// One operation: a value from one of `pairs` producers to one of as many consumers.
+void through_buffer(bench::job& j, std::size_t pairs) {
+  j.measure(j.count(2'000'000, pairs), [pairs](std::size_t n) {
+    weft::chan<int> c(128);
+    weft::wait_group producers, consumers;
+    for (std::size_t p = 0; p < pairs; ++p) {
+      producers.go([=] {
+        for (std::size_t i = 0; i < n / pairs; ++i) c.send(1);
+      });
+      consumers.go([=] {
+        int v = 0;
+        while (c.recv(v)) bench::keep(v);
+      });
+    }
+    producers.wait();
+    c.close();
+    consumers.wait();
+  });
+}
+
+const bench::workload buffered_1_1{"buffered_1_1", [](bench::job& j) { through_buffer(j, 1); }};
+const bench::workload buffered_8_8{"buffered_8_8", [](bench::job& j) { through_buffer(j, 8); }};
+
+}  // namespace

@@ -1,0 +1,55 @@
+// The prime sieve: a chain of goroutines, each of which passes on what its own prime does not divide.
+#include <weft/chan.hpp>
+#include <weft/go.hpp>
+
+#include "benchmarks/support/bench.hpp"
+
+namespace {
+
+void generate(weft::chan<int> out) {
+  for (int i = 2;; ++i) out.send(i);
+}
+
+void filter(weft::chan<int> in, weft::chan<int> out, int prime) {
+  for (;;) {
+    int v = *in.recv();
+    if (v % prime != 0) out.send(v);
+  }
+}
+
+// How many values go through all the channels until the last of that many primes is known.
+std::size_t hops(std::size_t primes) {
+  std::vector<int> known;
+  std::size_t n = 0;
+  for (int i = 2; known.size() < primes; ++i) {
+    ++n;
+    bool prime = true;
+    for (int p : known) {
+      if (i % p == 0) {
+        prime = false;
+        break;
+      }
+      ++n;
+    }
+    if (prime) known.push_back(i);
+  }
+  return n;
+}
+
+// One operation: a value through one channel. 1000 primes at full scale.
+const bench::workload sieve{"sieve", [](bench::job& j) {
+  std::size_t primes = j.count(1000);
+  j.measure_once(hops(primes), [=] {
+    weft::chan<int> c;
+    weft::go(generate, c);
+    for (std::size_t i = 0;; ++i) {
+      int prime = *c.recv();
+      if (i + 1 == primes) break;
+      weft::chan<int> next;
+      weft::go(filter, c, next, prime);
+      c = next;
+    }
+  });
+}};
+
+}  // namespace

@@ -1,0 +1,102 @@
+// Timers: starting and stopping them, alone and among 10^6 others, many that fire at once, and how late sleepers wake.
+#include <weft/runtime.hpp>
+#include <weft/sync.hpp>
+#include <weft/time.hpp>
+
+#include <algorithm>
+#include <random>
+
+#include "benchmarks/support/bench.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// Calls f(n / procs) in a goroutine for each P.
+template <class F>
+void on_each_proc(unsigned procs, std::size_t n, F f) {
+  weft::wait_group wg;
+  for (unsigned p = 0; p < procs; ++p) wg.go([=] { f(n / procs); });
+  wg.wait();
+}
+
+const bench::workload create_stop{"timer_create_stop", [](bench::job& j) {
+  j.measure(j.count(2'000'000, j.procs()), [&](std::size_t n) {
+    on_each_proc(j.procs(), n, [](std::size_t k) {
+      for (std::size_t i = 0; i < k; ++i) weft::timer(1h).stop();
+    });
+  });
+}};
+
+const bench::workload reset{"timer_reset", [](bench::job& j) {
+  j.measure(j.count(5'000'000, j.procs()), [&](std::size_t n) {
+    on_each_proc(j.procs(), n, [](std::size_t k) {
+      weft::timer t(1h);
+      for (std::size_t i = 0; i < k; ++i) t.reset(1h);
+    });
+  });
+}};
+
+std::vector<weft::func_timer> far_timers(std::size_t n) {
+  std::minstd_rand random(1);
+  std::vector<weft::func_timer> timers;
+  timers.reserve(n);
+  for (std::size_t i = 0; i < n; ++i) timers.push_back(weft::after_func(1h + random() % 1'000'000 * 1us, [] {}));
+  return timers;
+}
+
+// func_timers, since a timer with a channel need not be in the heap while nobody waits for it.
+const bench::workload add_1m{"timer_add_1m", [](bench::job& j) {
+  auto others = far_timers(j.count(1'000'000));
+  std::size_t n = j.count(1'000'000);
+  std::vector<weft::func_timer> added;
+  j.measure_once(n, [&] { added = far_timers(n); });
+}};
+
+const bench::workload stop_1m{"timer_stop_1m", [](bench::job& j) {
+  std::size_t n = j.count(1'000'000);
+  auto timers = far_timers(n);
+  std::shuffle(timers.begin(), timers.end(), std::minstd_rand(2));
+  j.measure_once(n, [&] {
+    for (auto& t : timers) t.stop();
+  });
+}};
+
+// One operation: a function called, from its after_func() to its end. All are due within 1 ms.
+const bench::workload after_func_1m{"after_func_1m", [](bench::job& j) {
+  std::size_t n = j.count_in_memory(1'000'000, 12 * 1024);
+  j.measure_once(n, [&] {
+    weft::wait_group wg;
+    wg.add(static_cast<std::ptrdiff_t>(n));
+    std::minstd_rand random(3);
+    for (std::size_t i = 0; i < n; ++i) weft::after_func(random() % 1'000'000 * 1ns, [&] { wg.done(); });
+    wg.wait();
+  });
+}};
+
+// One operation: a goroutine that is started, sleeps 100 ms and ends.
+const bench::workload sleep_1m{"sleep_1m", [](bench::job& j) {
+  std::size_t n = j.count_in_memory(1'000'000, 12 * 1024);
+  j.measure_once(n, [&] {
+    weft::wait_group wg;
+    for (std::size_t i = 0; i < n; ++i) wg.go([] { weft::sleep(100ms); });
+    wg.wait();
+  });
+}};
+
+void lateness(bench::job& j, std::chrono::nanoseconds d) {
+  bench::samples late;
+  for (auto end = bench::clock::now() + j.period(); bench::clock::now() < end;) {
+    std::int64_t due = bench::now_ns() + d.count();
+    weft::sleep(d);
+    late.add(bench::now_ns() - due);
+  }
+  j.report(late);
+}
+
+const bench::workload late_50us{"late_50us", [](bench::job& j) { lateness(j, 50us); }};
+const bench::workload late_200us{"late_200us", [](bench::job& j) { lateness(j, 200us); }};
+const bench::workload late_1ms{"late_1ms", [](bench::job& j) { lateness(j, 1ms); }};
+const bench::workload late_5ms{"late_5ms", [](bench::job& j) { lateness(j, 5ms); }};
+
+}  // namespace

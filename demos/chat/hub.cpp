@@ -1,0 +1,179 @@
+#include "hub.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include <weft/weft.hpp>
+
+#include "text.hpp"
+
+namespace demo::chat {
+
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+
+namespace {
+constexpr std::string_view lobby = "lobby";
+constexpr std::string_view the_end = "* The server stops. Goodbye.";
+constexpr std::string_view help =
+    "* What you type goes to everybody in your room. Commands:\n"
+    "*   /nick NAME   call yourself NAME\n"
+    "*   /join ROOM   go to another room\n"
+    "*   /who         who is in this room\n"
+    "*   /rooms       which rooms there are\n"
+    "*   /quit        leave";
+}  // namespace
+
+void hub::run() {
+  const weft::ticker tick(std::clamp<std::chrono::milliseconds>(idle_limit_ / 10, 10ms, 1s));
+  weft::recv_chan<void> quit = quit_.done();
+  bool open = true;
+  while (open) {
+    weft::select(
+        weft::on_recv(inbox_,
+                      [&](std::optional<event> e) {
+                        open = e.has_value();
+                        if (e) std::visit([&](auto& what) { on(what); }, *e);
+                      }),
+        weft::on_recv(tick.channel(), [&] { on_tick(); }),
+        weft::on_recv(quit, [&] {
+          on_quit();
+          quit = weft::recv_chan<void>(weft::nil);  // closed for good, so ready for ever: ask no more
+        }));
+    drop_slow();
+    weft::yield();  // the writers come before the next line, so only a client that is slow falls behind
+  }
+}
+
+void hub::on(arrived& e) {
+  const auto [c, is_new] = clients_.try_emplace(e.who, client{.nick = "guest" + std::to_string(e.who),
+                                                              .room = std::string(lobby),
+                                                              .outbox = std::move(e.outbox),
+                                                              .last_heard = clock::now()});
+  client& who = c->second;
+  if (quit_.err()) return remove(c, the_end, "");
+  tell(who, "* Welcome. You are " + who.nick + " in #" + who.room + "; /help tells what you can do.");
+  tell_room(who.room, "* " + who.nick + " is here", &who);
+}
+
+void hub::on(said& e) {
+  const auto c = clients_.find(e.who);
+  if (c == clients_.end()) return;  // dropped, and its reader does not know yet
+  client& who = c->second;
+  who.last_heard = clock::now();
+  who.asked = false;
+  if (e.line.starts_with('/')) {
+    command(c, e.line);
+  } else if (!e.line.empty()) {
+    tell_room(who.room, who.nick + ": " + e.line, &who);
+  }
+}
+
+void hub::on(left& e) {
+  if (quit_.err()) return on_quit();  // it left because we stop
+  if (const auto c = clients_.find(e.who); c != clients_.end()) remove(c, "", "left");
+}
+
+void hub::on_tick() {
+  const weft::time_point now = clock::now();
+  for (auto next = clients_.begin(); next != clients_.end();) {
+    const auto c = next++;
+    client& who = c->second;
+    const auto silent = now - who.last_heard;
+    if (silent >= idle_limit_) {
+      remove(c, "* You were silent for too long. Goodbye.", "fell asleep");
+    } else if (silent >= idle_limit_ / 2 && !who.asked) {
+      who.asked = true;
+      tell(who, "* Are you still there? Say something, or you will be disconnected.");
+    }
+  }
+}
+
+void hub::on_quit() {
+  while (!clients_.empty()) remove(clients_.begin(), the_end, "");
+}
+
+void hub::command(client_map::iterator c, std::string_view line) {
+  const std::size_t space = line.find(' ');
+  const std::string_view name = line.substr(0, space);
+  std::string_view argument = space == std::string_view::npos ? "" : line.substr(space + 1);
+  while (argument.ends_with(' ')) argument.remove_suffix(1);
+
+  client& who = c->second;
+  if (name == "/nick") return rename(who, argument);
+  if (name == "/join") return join(who, argument);
+  if (name == "/who") return list_people(who);
+  if (name == "/rooms") return list_rooms(who);
+  if (name == "/help") return tell(who, help);
+  if (name == "/quit") return remove(c, "* Goodbye.", "left");
+  tell(who, "* There is no " + std::string(name) + "; /help tells what there is.");
+}
+
+void hub::rename(client& c, std::string_view nick) {
+  if (!is_name(nick)) return tell(c, "* A name has 1 to 20 letters, digits, - and _.");
+  const bool taken = std::ranges::any_of(
+      clients_, [&](const auto& entry) { return &entry.second != &c && same_name(entry.second.nick, nick); });
+  if (taken) return tell(c, "* " + std::string(nick) + " is taken.");
+  const std::string old = std::exchange(c.nick, std::string(nick));
+  tell_room(c.room, "* " + old + " is now " + c.nick);
+}
+
+void hub::join(client& c, std::string_view room) {
+  if (room.starts_with('#')) room.remove_prefix(1);
+  if (!is_name(room)) return tell(c, "* A room's name has 1 to 20 letters, digits, - and _.");
+  if (room == c.room) return tell(c, "* You are in #" + c.room + ".");
+  tell_room(c.room, "* " + c.nick + " went to #" + std::string(room), &c);
+  c.room = room;
+  tell(c, "* You are now in #" + c.room + ".");
+  tell_room(c.room, "* " + c.nick + " is here", &c);
+}
+
+void hub::list_people(client& c) {
+  std::set<std::string> names;
+  for (const auto& [id, other] : clients_) {
+    if (other.room == c.room) names.insert(other.nick);
+  }
+  std::string line = "* In #" + c.room + ":";
+  for (const std::string& name : names) line += ' ' + name;
+  tell(c, line);
+}
+
+void hub::list_rooms(client& c) {
+  std::map<std::string, int> people;
+  for (const auto& [id, other] : clients_) ++people[other.room];
+  std::string line = "* Rooms:";
+  for (const auto& [room, n] : people) line += " #" + room + " (" + std::to_string(n) + ")";
+  tell(c, line);
+}
+
+void hub::tell(client& c, std::string_view line) {
+  if (c.slow) return;
+  c.slow = c.outbox.size() + 1 >= c.outbox.capacity() || !c.outbox.try_send(std::string(line) + '\n');
+}
+
+void hub::tell_room(const std::string& room, std::string_view line, const client* but) {
+  for (auto& [id, c] : clients_) {
+    if (c.room == room && &c != but) tell(c, line);
+  }
+}
+
+// With a last line to the client, and one to its room; either may be empty.
+void hub::remove(client_map::iterator c, std::string_view to_it, std::string_view to_room) {
+  const client gone = std::move(c->second);
+  clients_.erase(c);
+  if (!to_it.empty()) gone.outbox.try_send(std::string(to_it) + '\n');
+  gone.outbox.close();
+  if (!to_room.empty()) tell_room(gone.room, "* " + gone.nick + ' ' + std::string(to_room));
+}
+
+// To tell the others may find the next one slow.
+void hub::drop_slow() {
+  const auto is_slow = [](const auto& entry) { return entry.second.slow; };
+  for (auto c = clients_.begin(); (c = std::ranges::find_if(clients_, is_slow)) != clients_.end();) {
+    std::fprintf(stderr, "weft-chat: %s was dropped: it does not read\n", c->second.nick.c_str());
+    remove(c, "* You were dropped: you do not read what you are sent.", "was dropped: it does not read");
+  }
+}
+
+}  // namespace demo::chat

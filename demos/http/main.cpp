@@ -1,0 +1,50 @@
+// weft-http: a small web server.
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <weft/weft.hpp>
+
+#include "../support/server.hpp"
+#include "connection.hpp"
+#include "site.hpp"
+
+int main(int argc, char** argv) try {
+  namespace http = demo::http;
+
+  demo::server_options options{.port = 8080};
+  http::settings settings;
+  std::string root;
+
+  CLI::App app{"A small web server: /, /json, /sleep?ms=N, /stats, and files.", "weft-http"};
+  demo::add_server_options(app, options);
+  app.add_option("--root", root, "Folder whose files are served");
+  demo::add_seconds(app, "--request-timeout", settings.request_timeout, "Seconds a request may take to come in");
+  demo::add_seconds(app, "--idle-timeout", settings.idle_timeout, "Seconds a connection may be without a request");
+  demo::add_seconds(app, "--write-timeout", settings.write_timeout, "Seconds a client may take to accept a write");
+  app.add_option("--max-head", settings.size.head, "Bytes of a request's head")
+      ->capture_default_str()
+      ->check(CLI::Range(std::size_t{256}, http::connection::buffer_size - 1));
+  app.add_option("--max-body", settings.size.body, "Bytes of a request's body")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+
+  std::optional<http::file_root> files;
+  if (!root.empty()) files.emplace(root);
+  const http::site site(std::move(files));
+  const http::router answer = [&](const auto& request, auto& out, const auto& stop) { site.answer(request, out, stop); };
+
+  return weft::run(
+      [&] {
+        demo::server("weft-http", options).serve([&](weft::net::tcp_stream& peer, const demo::stop_stages& stop) {
+          http::connection(peer, settings, answer, stop).serve();
+        });
+      },
+      {.procs = options.procs});
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "weft-http: %s\n", e.what());
+  return 1;
+}

@@ -1,0 +1,54 @@
+// Answers, collected in one buffer and sent with one write: several, if several requests had come.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <string>
+#include <string_view>
+
+#include <weft/net.hpp>
+
+namespace demo::http {
+
+class response_writer {
+ public:
+  // Each write must be done within `limit`.
+  response_writer(weft::net::tcp_stream& to, std::chrono::milliseconds limit) : stream_(to), limit_(limit) {}
+
+  // What the next answer depends on in its request.
+  struct form {
+    bool head_only = false;
+    bool keep_alive = true;
+    int version = 11;
+  };
+  void begin(const form& f) { form_ = f; }
+  bool keep_alive() const { return form_.keep_alive; }
+
+  // A whole answer.
+  void send(int status, std::string_view type, std::string_view body);
+
+  // A page of text that says what went wrong.
+  void send_error(int status, std::string_view text);
+
+  // An answer in pieces: its head, then `length` bytes of body.
+  void head(int status, std::string_view type, std::uint64_t length);
+  void body(std::string_view piece);
+  bool wants_body() const { return !form_.head_only; }
+
+  // Sends what has been collected.
+  void flush();
+
+ private:
+  std::string_view date();
+
+  weft::net::tcp_stream& stream_;
+  std::chrono::milliseconds limit_;
+  form form_;
+  std::string out_;
+  std::time_t date_of_ = -1;
+  char date_[32];
+};
+
+}  // namespace demo::http

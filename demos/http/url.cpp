@@ -1,0 +1,59 @@
+#include "url.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
+namespace demo::http {
+
+namespace {
+
+// "http://host:80/path" -> "/path": what a client sends to a proxy, and a server must understand.
+std::string_view without_authority(std::string_view target) {
+  constexpr std::string_view scheme = "http://";
+  const bool absolute =
+      target.size() > scheme.size() &&
+      std::equal(scheme.begin(), scheme.end(), target.begin(),
+                 [](char a, char b) { return a == std::tolower(static_cast<unsigned char>(b)); });
+  if (!absolute) return target;
+  target.remove_prefix(scheme.size());
+  const std::size_t end = target.find_first_of("/?");
+  return end == std::string_view::npos ? "/" : target.substr(end);
+}
+
+}  // namespace
+
+bool split_target(std::string_view target, std::string& path, std::string& query) {
+  target = without_authority(target);
+  const std::size_t mark = target.find('?');
+  if (mark != std::string_view::npos) query = target.substr(mark + 1);
+  return percent_decode(target.substr(0, mark), path) && path.find('\0') == std::string::npos;
+}
+
+bool percent_decode(std::string_view text, std::string& out) {
+  out.clear();
+  while (true) {
+    const std::size_t escape = text.find('%');
+    out += text.substr(0, escape);
+    if (escape == std::string_view::npos) return true;
+    text.remove_prefix(escape + 1);
+    if (text.size() < 2) return false;
+    unsigned char byte = 0;
+    const auto [end, ec] = std::from_chars(text.data(), text.data() + 2, byte, 16);
+    if (ec != std::errc() || end != text.data() + 2) return false;
+    out += static_cast<char>(byte);
+    text.remove_prefix(2);
+  }
+}
+
+std::optional<std::string_view> query_value(std::string_view query, std::string_view key) {
+  while (!query.empty()) {
+    const std::size_t end = query.find('&');
+    const std::string_view pair = query.substr(0, end);
+    if (pair.size() > key.size() && pair.starts_with(key) && pair[key.size()] == '=') return pair.substr(key.size() + 1);
+    query.remove_prefix(end == std::string_view::npos ? query.size() : end + 1);
+  }
+  return std::nullopt;
+}
+
+}  // namespace demo::http

@@ -1,0 +1,91 @@
+// Queues of Gs as arrays of pointers. A goroutine that waits in one is not touched: with a stack per page, following
+// links through a hundred thousand of them is a hundred thousand misses in a row.
+#pragma once
+
+#include "runtime/fatal.hpp"
+#include "runtime/g.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+
+
+namespace weft::rt {
+
+// Starts loading what a goroutine needs first when it runs.
+inline void prefetch(const G* g) noexcept {
+  __builtin_prefetch(g);
+  __builtin_prefetch(reinterpret_cast<const std::byte*>(g) + 64);
+}
+
+// FIFO. Room is made where that may fail (spawning), not where a goroutine is queued.
+class g_queue {
+ public:
+  bool empty() const noexcept { return size_ == 0; }
+  std::size_t size() const noexcept { return size_; }
+  std::size_t capacity() const noexcept { return mask_ + 1; }
+
+  // Throws std::bad_alloc.
+  void reserve(std::size_t n) {
+    if (n <= capacity()) return;
+    std::size_t larger = capacity();
+    while (larger < n) larger *= 2;
+    auto fresh = std::make_unique<G*[]>(larger);
+    for (std::size_t i = 0; i < size_; ++i) fresh[i] = at(head_ + i);
+    heap_ = std::move(fresh);
+    mask_ = larger - 1;
+    head_ = 0;
+  }
+
+  void push_back(G* g) noexcept {
+    WEFT_ASSERT(size_ <= mask_, "the global queue has room for {} goroutines only", capacity());
+    at(head_ + size_++) = g;
+  }
+
+  G* pop_front() noexcept {
+    if (size_ == 0) return nullptr;
+    G* g = at(head_++);
+    --size_;
+    return g;
+  }
+
+  void clear() noexcept { size_ = 0; }
+
+ private:
+  static constexpr std::size_t first_capacity = 256;
+
+  G*& at(std::size_t i) noexcept { return (heap_ ? heap_.get() : first_)[i & mask_]; }
+
+  G* first_[first_capacity] = {};
+  std::unique_ptr<G*[]> heap_;
+  std::size_t mask_ = first_capacity - 1;
+  std::size_t head_ = 0;
+  std::size_t size_ = 0;
+};
+
+// LIFO of fixed size: a P's free Gs.
+template <std::size_t Capacity>
+class g_stack {
+ public:
+  std::size_t size() const noexcept { return size_; }
+  bool full() const noexcept { return size_ == Capacity; }
+  void push(G* g) noexcept { gs_[size_++] = g; }
+  G* pop() noexcept {
+    if (size_ == 0) return nullptr;
+    G* g = gs_[--size_];
+    if (size_ > 0) prefetch(gs_[size_ - 1]);
+    return g;
+  }
+  // The n that were put first; they are the coldest.
+  void drop_oldest(std::size_t n, G** out) noexcept {
+    std::copy_n(gs_, n, out);
+    std::copy(gs_ + n, gs_ + size_, gs_);
+    size_ -= n;
+  }
+
+ private:
+  G* gs_[Capacity] = {};
+  std::size_t size_ = 0;
+};
+
+}  // namespace weft::rt

@@ -1,0 +1,229 @@
+#include "tests/support/catch.hpp"
+
+#include <weft/chan.hpp>
+#include <weft/go.hpp>
+#include <weft/io.hpp>
+#include <weft/net.hpp>
+#include <weft/runtime.hpp>
+#include <weft/task.hpp>
+#include <weft/time.hpp>
+
+#include <csignal>
+#include <fcntl.h>
+#include <string>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+using namespace std::chrono_literals;
+using weft::io::wait_readable;
+using weft::io::wait_writable;
+
+namespace {
+
+using steady = std::chrono::steady_clock;
+
+struct pipe_pair {
+  int out, in;
+  pipe_pair() {
+    int fds[2];
+    REQUIRE(::pipe2(fds, O_CLOEXEC) == 0);
+    out = fds[0];
+    in = fds[1];
+  }
+  ~pipe_pair() {
+    ::close(out);
+    ::close(in);
+  }
+  void put() const { REQUIRE(::write(in, "x", 1) == 1); }
+  void take() const {
+    char c;
+    REQUIRE(::read(out, &c, 1) == 1);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("waiting for a pipe") {
+  weft::run([] {
+    pipe_pair p;
+    CHECK(!wait_writable(p.in));
+    for (int i = 0; i < 50; ++i) {
+      auto reader = weft::spawn([&] { return wait_readable(p.out); });
+      if (i % 2) weft::sleep(200us);
+      p.put();
+      CHECK(!reader.join());
+      p.take();
+    }
+    p.put();
+    CHECK(!wait_readable(p.out));  // at once
+    CHECK(!wait_readable(p.out));  // and again: nothing was consumed
+  });
+}
+
+TEST_CASE("waiting with a deadline") {
+  weft::run([] {
+    pipe_pair p;
+    auto before = steady::now();
+    CHECK(wait_readable(p.out, before + 20ms) == std::errc::timed_out);
+    CHECK(steady::now() - before >= 20ms);
+    CHECK(wait_readable(p.out, steady::now() - 1s) == std::errc::timed_out);
+    CHECK(wait_readable(p.out, {}) == std::errc::timed_out);
+    p.put();
+    CHECK(wait_readable(p.out, steady::now() - 1s) == std::errc::timed_out);
+    CHECK(!wait_readable(p.out, steady::now() + 10s));
+    CHECK(!wait_readable(p.out, weft::time_point::max()));
+  });
+}
+
+TEST_CASE("waiting to write") {
+  weft::run([] {
+    pipe_pair p;
+    ::fcntl(p.in, F_SETFL, O_NONBLOCK);
+    std::vector<char> block(65536);
+    while (::write(p.in, block.data(), block.size()) > 0) {
+    }
+    CHECK(wait_writable(p.in, steady::now() + 10ms) == std::errc::timed_out);
+    auto writer = weft::spawn([&] { return wait_writable(p.in); });
+    weft::sleep(2ms);
+    for (int i = 0; i < 8; ++i) REQUIRE(::read(p.out, block.data(), 4096) == 4096);
+    CHECK(!writer.join());
+  });
+}
+
+TEST_CASE("the end of a pipe, and what is no descriptor") {
+  weft::run([] {
+    CHECK(wait_readable(-1) == std::errc::bad_file_descriptor);
+    CHECK(wait_readable(1 << 20) == std::errc::bad_file_descriptor);
+    int fds[2];
+    REQUIRE(::pipe2(fds, O_CLOEXEC) == 0);
+    auto reader = weft::spawn([&] { return wait_readable(fds[0]); });
+    weft::sleep(2ms);
+    ::close(fds[1]);
+    CHECK(!reader.join());
+    ::close(fds[0]);
+
+    int file = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    CHECK(!wait_readable(file));  // always ready
+    ::close(file);
+  });
+}
+
+TEST_CASE("several wait for one descriptor, also one of weft's sockets") {
+  weft::run([] {
+    int event = ::eventfd(0, EFD_CLOEXEC);
+    std::vector<weft::task<std::error_code>> waiting;
+    for (int i = 0; i < 5; ++i) waiting.push_back(weft::spawn([=] { return wait_readable(event); }));
+    weft::sleep(5ms);
+    std::uint64_t one = 1;
+    REQUIRE(::write(event, &one, sizeof one) == sizeof one);
+    for (auto& w : waiting) CHECK(!w.join());
+    ::close(event);
+
+    auto [a, b] = weft::net::unix_stream::pair();
+    auto outside = weft::spawn([fd = a.native_handle()] { return wait_readable(fd); });
+    auto inside = weft::spawn([&a = a] {
+      char c[1];
+      return a.read(c);
+    });
+    weft::sleep(2ms);
+    b.close();
+    CHECK(!outside.join());
+    CHECK(inside.join() == 0);
+  });
+}
+
+TEST_CASE("a descriptor closed while somebody waits for it, and its number used again") {
+  weft::run([] {
+    int fds[2];
+    REQUIRE(::pipe2(fds, O_CLOEXEC) == 0);
+    auto waiting = weft::spawn([=] { return wait_readable(fds[0], steady::now() + 50ms); });
+    weft::sleep(5ms);
+    ::close(fds[0]);
+    ::close(fds[1]);  // hangs up the copy that is waited for
+    auto [a, b] = weft::net::unix_stream::pair();  // takes the numbers
+    CHECK(!waiting.join());
+    auto reader = weft::spawn([&a = a] {
+      char c[1];
+      return a.read(c);
+    });
+    weft::sleep(2ms);
+    b.write("x");
+    CHECK(reader.join() == 1);
+  });
+}
+
+TEST_CASE("waiting from a thread that weft did not start") {
+  pipe_pair p;
+  weft::run([&] {
+    std::error_code ec = std::make_error_code(std::errc::io_error);
+    std::thread other([&] { ec = wait_readable(p.out); });
+    weft::sleep(10ms);
+    p.put();
+    weft::blocking([&] { other.join(); });
+    CHECK(!ec);
+  });
+  CHECK(!wait_readable(p.out));  // ready: nothing to wait for
+  p.take();
+  CHECK_THROWS_AS(wait_readable(p.out), std::logic_error);
+}
+
+TEST_CASE("signals") {
+  weft::run([] {
+    auto c = weft::io::signal_channel({SIGUSR1, SIGUSR2});
+    auto d = weft::io::signal_channel({SIGUSR1});
+    ::kill(::getpid(), SIGUSR1);
+    CHECK(*c.recv() == SIGUSR1);
+    CHECK(*d.recv() == SIGUSR1);
+    ::kill(::getpid(), SIGUSR2);
+    CHECK(*c.recv() == SIGUSR2);
+    weft::io::stop_signals(c);
+    CHECK(!c.recv());
+    ::kill(::getpid(), SIGUSR1);
+    CHECK(*d.recv() == SIGUSR1);
+    d.close();
+    ::kill(::getpid(), SIGUSR1);  // nobody takes it, and nothing happens
+    weft::io::stop_signals(d);
+    weft::io::stop_signals(d);
+  });
+}
+
+TEST_CASE("signals between and after runs, and what was there before comes back") {
+  static volatile int counted = 0;
+  struct sigaction mine {};
+  mine.sa_handler = [](int) { counted = counted + 1; };
+  ::sigaction(SIGUSR1, &mine, nullptr);
+  weft::chan<int> c;
+  weft::run([&] { c = weft::io::signal_channel({SIGUSR1}); });
+  ::raise(SIGUSR1);
+  CHECK(*c.recv() == SIGUSR1);
+  weft::run([&] {
+    weft::go([] { ::raise(SIGUSR1); });
+    CHECK(*c.recv() == SIGUSR1);
+  });
+  CHECK(counted == 0);
+  weft::io::stop_signals(c);
+  ::raise(SIGUSR1);
+  CHECK(counted == 1);
+  ::signal(SIGUSR1, SIG_DFL);
+}
+
+TEST_CASE("signals that cannot be had") {
+  auto refused = [](std::initializer_list<int> s) {
+    try {
+      (void)weft::io::signal_channel(s);
+    } catch (const std::system_error& e) {
+      return e.code() == std::errc::invalid_argument;
+    }
+    return false;
+  };
+  CHECK(refused({SIGKILL}));
+  CHECK(refused({SIGUSR1, SIGSTOP}));
+  CHECK(refused({0}));
+  CHECK(refused({1000}));
+  CHECK(refused({SIGSEGV}));
+  CHECK(refused({}));
+  weft::io::stop_signals(weft::chan<int>(1));
+}

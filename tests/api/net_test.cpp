@@ -1,0 +1,1038 @@
+// Sockets: on loopback only.
+#include "tests/support/catch.hpp"
+
+#include <weft/chan.hpp>
+#include <weft/go.hpp>
+#include <weft/net.hpp>
+#include <weft/runtime.hpp>
+#include <weft/select.hpp>
+#include <weft/task.hpp>
+#include <weft/time.hpp>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+using namespace std::chrono_literals;
+using weft::net::tcp_listener;
+using weft::net::tcp_stream;
+
+namespace {
+
+using steady = std::chrono::steady_clock;
+
+std::string address_of(const tcp_listener& l) { return l.local_endpoint().to_string(); }
+
+struct connection {
+  tcp_stream client, server;
+};
+
+connection connect_pair() {
+  auto l = tcp_listener::bind("127.0.0.1:0");
+  auto client = tcp_stream::connect(address_of(l), 5s);
+  return {std::move(client), l.accept()};
+}
+
+std::string text_of(tcp_stream& s) {
+  std::string all;
+  char buf[4096];
+  while (std::size_t n = s.read(buf)) all.append(buf, n);
+  return all;
+}
+
+std::error_code code_of(auto&& f) {
+  try {
+    f();
+  } catch (const std::system_error& e) {
+    return e.code();
+  }
+  return {};
+}
+
+std::size_t open_descriptors() {
+  return static_cast<std::size_t>(
+      std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator()));
+}
+
+// Fills both socket buffers: the next write would wait. The system moves data on and makes buffers larger for a
+// while, so it is full only when nothing more goes in for some time.
+std::size_t fill(tcp_stream& s) {
+  std::vector<char> block(64 * 1024, 'x');
+  std::size_t total = 0;
+  for (int in_vain = 0; in_vain < 3;) {
+    std::error_code ec;
+    s.set_write_deadline(steady::now() + 20ms);
+    std::size_t n = s.write(block, ec);
+    in_vain = n == 0 ? in_vain + 1 : 0;
+    total += n;
+  }
+  s.set_write_deadline(weft::time_point::max());
+  return total;
+}
+
+// A goroutine that does one call and sends its outcome.
+template <class F>
+weft::chan<std::error_code> in_background(F f) {
+  weft::chan<std::error_code> done{1};
+  weft::go([f = std::move(f), done]() mutable {
+    std::error_code ec;
+    f(ec);
+    done.send(ec);
+  });
+  return done;
+}
+
+std::error_code outcome(const weft::chan<std::error_code>& c) {
+  std::error_code ec;
+  REQUIRE(c.recv_for(ec, 10s) == weft::recv_result::value);
+  return ec;
+}
+
+}  // namespace
+
+TEST_CASE("echo") {
+  weft::run([] {
+    auto l = tcp_listener::bind("127.0.0.1:0");
+    CHECK(l.local_endpoint().port() != 0);
+    CHECK(l.local_endpoint().address() == "127.0.0.1");
+    CHECK(l.is_open());
+    weft::task<void> server = weft::spawn([&] {
+      tcp_stream s = l.accept();
+      char buf[100];
+      while (std::size_t n = s.read(buf)) s.write(std::string_view(buf, n));
+    });
+    auto c = tcp_stream::connect(address_of(l), 2s);
+    CHECK(c.remote_endpoint() == l.local_endpoint());
+    for (int i = 0; i < 100; ++i) {
+      std::string message = "hello " + std::to_string(i);
+      CHECK(c.write(message) == message.size());
+      std::string answer(message.size(), '\0');
+      CHECK(c.read_exactly(answer) == answer.size());
+      CHECK(answer == message);
+    }
+    c.close();
+    CHECK(!c.is_open());
+    server.join();
+  });
+}
+
+TEST_CASE("kinds of buffers") {
+  weft::run([] {
+    auto [c, s] = connect_pair();
+    std::array<std::byte, 4> bytes{};
+    std::vector<unsigned char> uchars(4);
+    char chars[4];
+    c.write("abcd");
+    CHECK(s.read(std::span<std::byte>(bytes)) == 4);
+    CHECK(bytes[3] == std::byte{'d'});
+    c.write(std::as_bytes(std::span(bytes)));
+    CHECK(s.read(std::span<char>(chars)) == 4);
+    CHECK(std::string_view(chars, 4) == "abcd");
+    c.write(std::string_view("efgh"));
+    CHECK(s.read(uchars) == 4);
+    CHECK(uchars[0] == 'e');
+    CHECK(c.write("") == 0);
+    CHECK(s.read(std::span<char>()) == 0);
+    CHECK(s.read_some(std::span<char>()) == 0);
+  });
+}
+
+TEST_CASE("many connections at once") {
+  weft::run([] {
+    constexpr int connections = 300, rounds = 10;
+    auto l = tcp_listener::bind("127.0.0.1:0");
+    weft::go([&] {
+      std::error_code ec;
+      for (;;) {
+        tcp_stream s = l.accept(ec);
+        if (ec) return;
+        weft::go([](tcp_stream t) {
+          char buf[64];
+          std::error_code e;
+          while (std::size_t n = t.read(buf, e)) t.write(std::string_view(buf, n), e);
+        }, std::move(s));
+      }
+    });
+    weft::chan<int> good{connections};
+    for (int i = 0; i < connections; ++i) {
+      weft::go([&, i] {
+        auto c = tcp_stream::connect(address_of(l), 10s);
+        int right = 0;
+        for (int r = 0; r < rounds; ++r) {
+          std::string m = std::to_string(i) + "/" + std::to_string(r);
+          c.write(m);
+          std::string a(m.size(), '\0');
+          c.read_exactly(a);
+          right += a == m;
+        }
+        good.send(right);
+      });
+    }
+    int sum = 0;
+    for (int i = 0; i < connections; ++i) sum += *good.recv();
+    CHECK(sum == connections * rounds);
+    l.close();
+  });
+}
+
+TEST_CASE("half close: the other direction stays") {
+  weft::run([] {
+    auto [c, s] = connect_pair();
+    c.write("question");
+    c.shutdown_write();
+    CHECK(text_of(s) == "question");
+    s.write("answer");
+    s.close();
+    CHECK(text_of(c) == "answer");
+    CHECK(code_of([&] { c.write("more"); }) == std::errc::broken_pipe);
+  });
+}
+
+TEST_CASE("the end of the stream") {
+  weft::run([] {
+    auto [c, s] = connect_pair();
+    c.write("abc");
+    c.close();
+    char buf[10];
+    std::error_code ec;
+    CHECK(s.read_exactly(buf, ec) == 3);
+    CHECK(ec == weft::net::error::eof);
+    CHECK(ec.message() == "End of stream");
+    CHECK(s.read(buf, ec) == 0);
+    CHECK(!ec);
+    CHECK(s.read_some(buf, ec) == 0);
+    CHECK(ec == weft::net::error::eof);
+    CHECK(code_of([&] { s.read_exactly(buf); }) == weft::net::error::eof);
+  });
+}
+
+TEST_CASE("one MiB, in pieces of every size") {
+  weft::run([] {
+    auto [client, server] = connect_pair();
+    tcp_stream& c = client;
+    tcp_stream& s = server;
+    std::string sent(1 << 20, '\0');
+    for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<char>(i * 2654435761u >> 13);
+    weft::task<void> writer = weft::spawn([&] {
+      CHECK(c.write(sent) == sent.size());
+      c.shutdown_write();
+    });
+    std::string got;
+    std::string buf(70000, '\0');
+    for (std::size_t size = 1; std::size_t n = s.read(std::span<char>(buf.data(), size)); size = size * 7 % 69997) {
+      got.append(buf, 0, n);
+    }
+    writer.join();
+    CHECK(got == sent);
+  });
+}
+
+TEST_CASE("readv and writev") {
+  weft::run([] {
+    auto [c, s] = connect_pair();
+    // More buffers than go into one call, empty ones among them.
+    std::vector<std::string> parts(200);
+    std::vector<std::span<const std::byte>> views;
+    std::string all;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      parts[i] = i % 5 == 0 ? "" : std::string(i * 7, static_cast<char>('a' + i % 26));
+      views.push_back(std::as_bytes(std::span(parts[i])));
+      all += parts[i];
+    }
+    CHECK(c.writev(views) == all.size());
+    c.shutdown_write();
+    std::string got(all.size(), '\0');
+    s.read_exactly(got);
+    CHECK(got == all);
+
+    s.write("abcdef");
+    std::array<std::byte, 2> first{};
+    std::array<std::byte, 10> second{};
+    std::array<std::span<std::byte>, 2> into{first, second};
+    CHECK(c.readv(into) == 6);
+    CHECK(second[3] == std::byte{'f'});
+    CHECK(c.writev({}, *std::make_unique<std::error_code>()) == 0);
+  });
+}
+
+TEST_CASE("deadlines") {
+  weft::run([] {
+    auto [c, s] = connect_pair();
+    char buf[10];
+    std::error_code ec;
+
+    SECTION("in the future") {
+      auto before = steady::now();
+      s.set_read_deadline(before + 30ms);
+      CHECK(s.read(buf, ec) == 0);
+      CHECK(ec == std::errc::timed_out);
+      CHECK(steady::now() - before >= 30ms);
+      CHECK(steady::now() - before < 5s);
+      CHECK(code_of([&] { s.read(buf); }) == std::errc::timed_out);
+      s.set_read_deadline(weft::time_point::max());
+      c.write("x");
+      CHECK(s.read(buf) == 1);
+    }
+    SECTION("in the past, although data is ready") {
+      c.write("x");
+      CHECK(s.read(buf) == 1);
+      c.write("x");
+      weft::sleep(5ms);
+      s.set_read_deadline(steady::now() - 1s);
+      CHECK(s.read(buf, ec) == 0);
+      CHECK(ec == std::errc::timed_out);
+      s.set_read_deadline({});
+      CHECK(s.read(buf, ec) == 0);
+      CHECK(ec == std::errc::timed_out);
+      s.set_read_deadline(weft::time_point::max());
+      CHECK(s.read(buf) == 1);
+    }
+    SECTION("a past one wakes a waiting call") {
+      auto reader = in_background([&s = s](std::error_code& e) {
+        char b[1];
+        s.read(b, e);
+      });
+      weft::sleep(10ms);
+      s.set_deadline(steady::now() - 1ns);
+      CHECK(outcome(reader) == std::errc::timed_out);
+    }
+    SECTION("moved later while a call waits") {
+      auto before = steady::now();
+      s.set_read_deadline(before + 20ms);
+      auto reader = in_background([&s = s](std::error_code& e) {
+        char b[1];
+        s.read(b, e);
+      });
+      weft::sleep(5ms);
+      s.set_read_deadline(before + 80ms);
+      CHECK(outcome(reader) == std::errc::timed_out);
+      CHECK(steady::now() - before >= 80ms);
+    }
+    SECTION("moved earlier while a call waits") {
+      auto before = steady::now();
+      s.set_read_deadline(before + 30s);
+      auto reader = in_background([&s = s](std::error_code& e) {
+        char b[1];
+        s.read(b, e);
+      });
+      weft::sleep(5ms);
+      s.set_read_deadline(before + 20ms);
+      CHECK(outcome(reader) == std::errc::timed_out);
+      CHECK(steady::now() - before < 10s);
+    }
+    SECTION("taken away while a call waits") {
+      s.set_read_deadline(steady::now() + 20ms);
+      auto reader = in_background([&s = s](std::error_code& e) {
+        char b[1];
+        s.read(b, e);
+      });
+      weft::sleep(5ms);
+      s.set_read_deadline(weft::time_point::max());
+      weft::sleep(30ms);
+      c.write("x");
+      CHECK(!outcome(reader));
+    }
+    SECTION("of writing") {
+      std::size_t written = fill(c);
+      CHECK(written > 0);
+      c.set_read_deadline(steady::now() - 1s);  // the other direction's does not matter
+      c.set_write_deadline(steady::now() + 20ms);
+      CHECK(c.write("x", ec) == 0);
+      CHECK(ec == std::errc::timed_out);
+    }
+    SECTION("of accept") {
+      auto l = tcp_listener::bind("127.0.0.1:0");
+      l.set_deadline(steady::now() + 10ms);
+      CHECK(code_of([&] { l.accept(); }) == std::errc::timed_out);
+      l.set_deadline(weft::time_point::max());
+      auto other = tcp_stream::connect(address_of(l), 5s);
+      CHECK(l.accept().is_open());
+    }
+  });
+}
+
+TEST_CASE("deadlines pushed along while data flows") {
+  weft::run([] {
+    auto [c, s] = connect_pair();
+    weft::task<void> writer = weft::spawn([&c = c] {
+      for (int i = 0; i < 200; ++i) {
+        c.write("x");
+        if (i % 10 == 0) weft::sleep(1ms);
+      }
+      c.close();
+    });
+    char buf[1];
+    int got = 0;
+    for (;;) {
+      s.set_read_deadline(steady::now() + 5s);
+      if (s.read(buf) == 0) break;
+      ++got;
+    }
+    CHECK(got == 200);
+    writer.join();
+  });
+}
+
+TEST_CASE("close wakes who waits") {
+  weft::run([] {
+    auto [c, s] = connect_pair();
+    std::error_code ec;
+    char buf[1];
+
+    SECTION("a reader") {
+      auto reader = in_background([&s = s](std::error_code& e) {
+        char b[1];
+        s.read(b, e);
+      });
+      weft::sleep(5ms);
+      s.close();
+      CHECK(outcome(reader) == std::errc::operation_canceled);
+    }
+    SECTION("readers that wait for their turn, a writer, and the throwing forms") {
+      fill(s);
+      std::vector<weft::chan<std::error_code>> all;
+      for (int i = 0; i < 3; ++i) {
+        all.push_back(in_background([&s = s](std::error_code& e) {
+          e = code_of([&] {
+            char b[1];
+            s.read(b);
+          });
+        }));
+        all.push_back(in_background([&s = s](std::error_code& e) { e = code_of([&] { s.write("x"); }); }));
+      }
+      weft::sleep(5ms);
+      s.close();
+      for (auto& one : all) CHECK(outcome(one) == std::errc::operation_canceled);
+    }
+    SECTION("accept, and the port is free afterwards") {
+      auto l = tcp_listener::bind("127.0.0.1:0");
+      auto where = l.local_endpoint();
+      auto acceptor = in_background([&](std::error_code& e) { l.accept(e); });
+      weft::sleep(5ms);
+      l.close();
+      auto again = tcp_listener::bind(where);
+      CHECK(again.local_endpoint() == where);
+      CHECK(outcome(acceptor) == std::errc::operation_canceled);
+    }
+    SECTION("then every call says so") {
+      s.close();
+      CHECK(s.read(buf, ec) == 0);
+      CHECK(ec == std::errc::bad_file_descriptor);
+      CHECK(s.write("x", ec) == 0);
+      CHECK(ec == std::errc::bad_file_descriptor);
+      CHECK(code_of([&] { s.set_deadline(steady::now()); }) == std::errc::bad_file_descriptor);
+      CHECK(code_of([&] { s.local_endpoint(); }) == std::errc::bad_file_descriptor);
+      CHECK(code_of([&] { s.remote_endpoint(); }) == std::errc::bad_file_descriptor);
+      CHECK(code_of([&] { s.shutdown_write(); }) == std::errc::bad_file_descriptor);
+      CHECK(code_of([&] { s.release(); }) == std::errc::bad_file_descriptor);
+      CHECK(s.native_handle() == -1);
+      s.close();
+      s.close(ec);
+      CHECK(ec == std::errc::bad_file_descriptor);
+      tcp_stream none;
+      CHECK(code_of([&] { none.read(buf); }) == std::errc::bad_file_descriptor);
+      none.close();
+    }
+  });
+}
+
+TEST_CASE("destroying a stream closes it for those that wait in it") {
+  weft::run([] {
+    auto [c, s] = connect_pair();
+    auto shared = std::make_unique<tcp_stream>(std::move(s));
+    std::vector<weft::chan<std::error_code>> readers;
+    for (int i = 0; i < 3; ++i) {
+      readers.push_back(in_background([p = shared.get()](std::error_code& e) {
+        e = code_of([&] {
+          char b[1];
+          p->read(b);
+        });
+      }));
+    }
+    weft::sleep(5ms);
+    shared.reset();
+    for (auto& r : readers) CHECK(outcome(r) == std::errc::operation_canceled);
+    CHECK(text_of(c).empty());
+  });
+}
+
+TEST_CASE("moving a stream while a call waits in it") {
+  weft::run([] {
+    auto [c, s] = connect_pair();
+    auto first = std::make_unique<tcp_stream>(std::move(s));
+    auto reader = in_background([p = first.get()](std::error_code& e) {
+      char b[1];
+      p->read(b, e);
+    });
+    weft::sleep(5ms);
+    tcp_stream second = std::move(*first);
+    first.reset();
+    c.write("x");
+    CHECK(!outcome(reader));
+    CHECK(second.is_open());
+  });
+}
+
+TEST_CASE("two readers take turns") {
+  weft::run([] {
+    auto [client, server] = connect_pair();
+    tcp_stream& c = client;
+    tcp_stream& s = server;
+    constexpr int readers = 4, records = 400;
+    weft::chan<int> seen{records};
+    std::vector<weft::task<int>> tasks;
+    for (int r = 0; r < readers; ++r) {
+      tasks.push_back(weft::spawn([&] {
+        int n = 0;
+        for (char record[8];; ++n) {
+          std::error_code ec;
+          if (s.read_exactly(record, ec) != sizeof record) return n;  // whole records: no reader gets in between
+          CHECK(std::string_view(record, 2) == "<<");
+          CHECK(std::string_view(record + 6, 2) == ">>");
+          seen.send(std::stoi(std::string(record + 2, 4)));
+        }
+      }));
+    }
+    for (int i = 0; i < records; ++i) {
+      char record[9];
+      std::snprintf(record, sizeof record, "<<%04d>>", i);
+      c.write(record);
+      if (i % 50 == 0) weft::sleep(1ms);
+    }
+    c.shutdown_write();
+    int total = 0;
+    for (auto& t : tasks) total += t.join();
+    CHECK(total == records);
+    std::vector<bool> had(records);
+    for (int i = 0; i < records; ++i) had[static_cast<std::size_t>(*seen.recv())] = true;
+    CHECK(std::find(had.begin(), had.end(), false) == had.end());
+  });
+}
+
+TEST_CASE("writes of two goroutines do not mix") {
+  weft::run([] {
+    auto [client, server] = connect_pair();
+    tcp_stream& c = client;
+    tcp_stream& s = server;
+    constexpr std::size_t block = 300 * 1000, writers = 4, rounds = 3;
+    std::vector<weft::task<void>> tasks;
+    for (std::size_t w = 0; w < writers; ++w) {
+      tasks.push_back(weft::spawn([&, w] {
+        std::string mine(block, static_cast<char>('a' + w));
+        for (std::size_t i = 0; i < rounds; ++i) c.write(mine);
+      }));
+    }
+    std::string got(block, '\0');
+    std::array<int, writers> blocks{};
+    for (std::size_t i = 0; i < writers * rounds; ++i) {
+      s.read_exactly(got);
+      CHECK(got.find_first_not_of(got[0]) == std::string::npos);
+      ++blocks[static_cast<std::size_t>(got[0] - 'a')];
+    }
+    for (int n : blocks) CHECK(n == static_cast<int>(rounds));
+    for (auto& t : tasks) t.join();
+  });
+}
+
+TEST_CASE("one goroutine reads while another writes") {
+  weft::run([] {
+    auto [client, server] = connect_pair();
+    tcp_stream& c = client;
+    tcp_stream& s = server;
+    constexpr std::size_t amount = 2000 * 1000;
+    auto both = [](tcp_stream& t, char own) {
+      weft::task<void> writer = weft::spawn([&t, own] {
+        t.write(std::string(amount, own));
+        t.shutdown_write();
+      });
+      std::size_t n = text_of(t).size();
+      writer.join();
+      return n;
+    };
+    weft::task<std::size_t> other = weft::spawn([&] { return both(s, 's'); });
+    CHECK(both(c, 'c') == amount);
+    CHECK(other.join() == amount);
+  });
+}
+
+TEST_CASE("a peer that is gone") {
+  weft::run([] {
+    auto [c, s] = connect_pair();
+    std::error_code ec;
+    char buf[10];
+
+    SECTION("reset while we read") {
+      auto reader = in_background([&s = s](std::error_code& e) {
+        char b[1];
+        s.read(b, e);
+      });
+      weft::sleep(5ms);
+      linger hard{1, 0};
+      ::setsockopt(c.native_handle(), SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+      c.close();
+      CHECK(outcome(reader) == std::errc::connection_reset);
+    }
+    SECTION("writing to it: an error, no signal") {
+      c.close();
+      for (int i = 0; i < 1000 && !ec; ++i) {
+        s.write("x", ec);
+        weft::sleep(100us);
+      }
+      CHECK((ec == std::errc::broken_pipe || ec == std::errc::connection_reset));
+      s.write("x", ec);
+      CHECK(ec == std::errc::broken_pipe);
+    }
+    SECTION("the message names it") {
+      std::string peer = s.remote_endpoint().to_string();
+      s.set_deadline({});
+      try {
+        s.read(buf);
+        FAIL("no exception");
+      } catch (const std::system_error& e) {
+        CHECK(std::string(e.what()).find("read " + peer) != std::string::npos);
+      }
+    }
+  });
+}
+
+TEST_CASE("refused and impossible connections") {
+  weft::run([] {
+    std::string nobody;
+    {
+      auto l = tcp_listener::bind("127.0.0.1:0");
+      nobody = address_of(l);
+    }
+    CHECK(code_of([&] { tcp_stream::connect(nobody); }) == std::errc::connection_refused);
+    CHECK(code_of([&] { tcp_stream::connect(nobody, 2s); }) == std::errc::connection_refused);
+    std::error_code ec;
+    CHECK(!tcp_stream::connect(nobody, ec).is_open());
+    CHECK(ec == std::errc::connection_refused);
+    CHECK(code_of([&] { tcp_stream::connect(nobody, 0s); }) == std::errc::timed_out);
+    CHECK(code_of([&] { tcp_stream::connect(nobody, -1s); }) == std::errc::timed_out);
+    try {
+      tcp_stream::connect(nobody);
+    } catch (const std::system_error& e) {
+      CHECK(std::string(e.what()).find("connect " + nobody) != std::string::npos);
+    }
+    auto l = tcp_listener::bind("127.0.0.1:0");
+    CHECK(code_of([&] { tcp_listener::bind(address_of(l)); }) == std::errc::address_in_use);
+    CHECK(code_of([&] { tcp_listener::bind("192.0.2.250:0"); }) == std::errc::address_not_available);
+  });
+}
+
+TEST_CASE("connect gives up at its limit") {
+  weft::run([] {
+    // A listener that never accepts, with its queue full: the next connection waits.
+    auto l = tcp_listener::bind("127.0.0.1:0", {.backlog = 1});
+    std::vector<tcp_stream> waiting;
+    std::error_code ec;
+    for (int i = 0; i < 20 && !ec; ++i) {
+      waiting.push_back(tcp_stream::connect(address_of(l), 200ms, ec));
+    }
+    REQUIRE(ec == std::errc::timed_out);
+    auto before = steady::now();
+    CHECK(code_of([&] { tcp_stream::connect(address_of(l), 50ms); }) == std::errc::timed_out);
+    CHECK(steady::now() - before >= 50ms);
+    CHECK(steady::now() - before < 5s);
+  });
+}
+
+TEST_CASE("malformed addresses") {
+  weft::run([] {
+    for (const char* text :
+         {"", ":", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:1x", "127.0.0.1:99999999999",
+          "256.0.0.1:80", "1.2.3:80", "1.2.3.4.5:80", "::1:80", "[::1]", "[::1", "[::1]80", "[127.0.0.1]:80", "[]:80",
+          "a b:80", "no/path:80", "localhost", "localhost:", "localhost:80:80", " 127.0.0.1:80", "127.0.0.1:80 "}) {
+      INFO(text);
+      std::error_code ec;
+      CHECK(!tcp_stream::connect(text, ec).is_open());
+      CHECK(ec == std::errc::invalid_argument);
+      CHECK(!tcp_listener::bind(text, ec).is_open());
+      CHECK(ec == std::errc::invalid_argument);
+      CHECK(code_of([&] { tcp_listener::bind(text); }) == std::errc::invalid_argument);
+    }
+    CHECK(code_of([] { tcp_stream::connect(std::string_view("127.0.0.1\0:80", 13)); }) == std::errc::invalid_argument);
+  });
+}
+
+TEST_CASE("endpoints") {
+  using weft::net::endpoint;
+  CHECK(endpoint().to_string() == "0.0.0.0:0");
+  endpoint a = endpoint::parse("127.0.0.1:80");
+  CHECK(a.port() == 80);
+  CHECK(a.address() == "127.0.0.1");
+  CHECK(a.is_v4());
+  endpoint b = endpoint::parse("[2001:db8::1]:65535");
+  CHECK(b.to_string() == "[2001:db8::1]:65535");
+  CHECK(b.is_v6());
+  CHECK(a == endpoint::parse("127.0.0.1:80"));
+  CHECK(!(a == b));
+  a.set_port(81);
+  CHECK(to_string(a) == "127.0.0.1:81");
+  std::error_code ec;
+  endpoint::parse("localhost:80", ec);
+  CHECK(ec == std::errc::invalid_argument);
+  CHECK(endpoint::parse("[fe80::1%lo]:1").address() == "fe80::1%lo");
+}
+
+TEST_CASE("names") {
+  weft::run([] {
+    auto l = tcp_listener::bind("localhost:0");
+    auto port = std::to_string(l.local_endpoint().port());
+    auto c = tcp_stream::connect("localhost:" + port, 5s);
+    auto s = l.accept();
+    c.write("x");
+    char buf[1];
+    CHECK(s.read(buf) == 1);
+
+    auto any = tcp_listener::bind(":0");
+    auto c2 = tcp_stream::connect(":" + std::to_string(any.local_endpoint().port()), 5s);
+    CHECK(any.accept().is_open());
+
+    auto found = weft::net::resolve("127.0.0.1", "80");
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].to_string() == "127.0.0.1:80");
+    CHECK(!weft::net::resolve("localhost", "").empty());
+    CHECK(code_of([] { weft::net::resolve("", ""); }) == std::errc::invalid_argument);
+    CHECK(code_of([] { tcp_stream::connect("localhost:no-such-service"); }) == std::errc::invalid_argument);
+  });
+}
+
+TEST_CASE("IPv6") {
+  weft::run([] {
+    std::error_code ec;
+    auto l = tcp_listener::bind("[::1]:0", ec);
+    if (ec) return;  // not here
+    CHECK(l.local_endpoint().address() == "::1");
+    auto c = tcp_stream::connect(l.local_endpoint(), ec);
+    REQUIRE(!ec);
+    CHECK(l.accept().remote_endpoint() == c.local_endpoint());
+  });
+}
+
+TEST_CASE("options") {
+  weft::run([] {
+    auto [c, s] = connect_pair();
+    auto nodelay = [](const tcp_stream& t) {
+      int value = -1;
+      socklen_t size = sizeof value;
+      ::getsockopt(t.native_handle(), 6, 1, &value, &size);
+      return value;
+    };
+    CHECK(nodelay(c) == 1);
+    CHECK(nodelay(s) == 1);
+    c.set_nodelay(false);
+    CHECK(nodelay(c) == 0);
+
+    auto a = tcp_listener::bind("127.0.0.1:0", {.reuse_port = true});
+    auto b = tcp_listener::bind(a.local_endpoint(), {.reuse_port = true});
+    CHECK(a.local_endpoint() == b.local_endpoint());
+  });
+}
+
+TEST_CASE("release gives the descriptor away") {
+  weft::run([] {
+    auto [c, s] = connect_pair();
+    auto reader = in_background([&s = s](std::error_code& e) {
+      char b[1];
+      s.read(b, e);
+    });
+    weft::sleep(5ms);
+    int fd = s.release();
+    REQUIRE(fd >= 0);
+    CHECK(outcome(reader) == std::errc::operation_canceled);
+    CHECK(!s.is_open());
+    CHECK(::send(fd, "x", 1, 0) == 1);
+    char buf[1];
+    CHECK(c.read(buf) == 1);
+    auto again = tcp_stream::adopt(fd);
+    again.write("y");
+    CHECK(c.read(buf) == 1);
+    CHECK(code_of([] { tcp_stream::adopt(-1); }) == std::errc::bad_file_descriptor);
+  });
+}
+
+TEST_CASE("accept waits while there are no descriptors") {
+  weft::run([] {
+    auto l = tcp_listener::bind("127.0.0.1:0");
+    rlimit before{};
+    ::getrlimit(RLIMIT_NOFILE, &before);
+    auto acceptor = in_background([&](std::error_code& e) {
+      tcp_stream s = l.accept(e);
+      if (!e) s.write("welcome", e);
+    });
+    weft::sleep(5ms);
+    auto c = tcp_stream::connect(address_of(l), 5s);  // the first is accepted
+    CHECK(text_of(c) == "welcome");
+    CHECK(!outcome(acceptor));
+
+    int lowest = ::dup(0);
+    ::close(lowest);
+    tcp_stream waits = tcp_stream::connect(address_of(l), 5s);
+    rlimit none{static_cast<rlim_t>(lowest), before.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+    auto second = in_background([&](std::error_code& e) {
+      tcp_stream s = l.accept(e);
+      if (!e) s.write("at last", e);
+    });
+    std::error_code ec;
+    CHECK(second.recv_for(ec, 50ms) == weft::recv_result::empty);
+    ::setrlimit(RLIMIT_NOFILE, &before);
+    CHECK(text_of(waits) == "at last");
+    CHECK(!outcome(second));
+
+    // The same, and the listener is closed meanwhile.
+    tcp_stream never = tcp_stream::connect(address_of(l), 5s);
+    lowest = ::dup(0);
+    ::close(lowest);
+    none.rlim_cur = static_cast<rlim_t>(lowest);
+    ::setrlimit(RLIMIT_NOFILE, &none);
+    auto third = in_background([&](std::error_code& e) { l.accept(e); });
+    weft::sleep(5ms);
+    l.close();
+    ::setrlimit(RLIMIT_NOFILE, &before);
+    CHECK(outcome(third) == std::errc::operation_canceled);
+  });
+}
+
+TEST_CASE("descriptors are given back") {
+  std::size_t before = 0;
+  for (int round = 0; round < 2; ++round) {
+    weft::run([&] {
+      auto warm = connect_pair();
+      if (round == 0) return;
+      weft::sleep(1ms);
+      before = open_descriptors();
+      for (int i = 0; i < 50; ++i) {
+        auto [c, s] = connect_pair();
+        auto reader = in_background([&s = s](std::error_code& e) {
+          char b[1];
+          s.read(b, e);
+        });
+        weft::yield();
+        s.close();
+        outcome(reader);
+      }
+      CHECK(open_descriptors() == before);
+    });
+  }
+}
+
+TEST_CASE("closing and reusing numbers under fire") {
+  // Whoever reads a closed stream must never get what belongs to the next owner of the number.
+  weft::run([] {
+    auto l = tcp_listener::bind("127.0.0.1:0");
+    weft::go([&] {
+      std::error_code ec;
+      for (;;) {
+        tcp_stream s = l.accept(ec);
+        if (ec) return;
+        weft::go([](tcp_stream t) {
+          char b[4];
+          std::error_code e;
+          while (t.read_exactly(b, e) == 4) t.write(std::string_view(b, 4), e);
+        }, std::move(s));
+      }
+    });
+    weft::chan<int> done{8};
+    for (int w = 0; w < 8; ++w) {
+      weft::go([&, w] {
+        int wrong = 0;
+        for (int i = 0; i < 40; ++i) {
+          auto c = std::make_unique<tcp_stream>(tcp_stream::connect(address_of(l), 10s));
+          std::string mine = {static_cast<char>('a' + w), 'x', 'y', static_cast<char>('0' + i % 10)};
+          c->write(mine);
+          std::string back(4, '\0');
+          c->read_exactly(back);
+          wrong += back != mine;
+          auto reader = in_background([p = c.get()](std::error_code& e) {
+            char b[4];
+            p->read(b, e);
+          });
+          auto writer = in_background([p = c.get()](std::error_code& e) { p->write("zzzz", e); });
+          if (i % 3 == 0) weft::yield();
+          c->close();
+          std::error_code r = outcome(reader);
+          wrong += r && r != std::errc::operation_canceled && r != std::errc::bad_file_descriptor;
+          outcome(writer);
+        }
+        done.send(wrong);
+      });
+    }
+    for (int w = 0; w < 8; ++w) CHECK(*done.recv() == 0);
+    l.close();
+  });
+}
+
+TEST_CASE("from a thread that weft did not start") {
+  weft::run([] {
+    auto l = tcp_listener::bind("127.0.0.1:0");
+    std::string where = address_of(l);
+    weft::chan<std::string> result{1};
+    std::thread other([&, result] {
+      auto c = tcp_stream::connect(where, 5s);
+      c.write("ping");
+      c.shutdown_write();
+      std::string answer = text_of(c);
+      c.set_read_deadline(steady::now() + 10ms);
+      result.send(answer);
+    });
+    auto s = l.accept();
+    CHECK(text_of(s) == "ping");
+    weft::sleep(5ms);  // it waits by now
+    s.write("pong");
+    s.close();
+    CHECK(*result.recv() == "pong");
+    weft::blocking([&] { other.join(); });
+
+    // It times out, and is cancelled.
+    auto [c, t] = connect_pair();
+    std::thread third([&t = t, result] {
+      std::error_code ec;
+      char b[1];
+      t.set_read_deadline(steady::now() + 20ms);
+      t.read(b, ec);
+      std::string outcomes = ec == std::errc::timed_out ? "timed out" : ec.message();
+      t.set_read_deadline(weft::time_point::max());
+      t.read(b, ec);
+      result.send(outcomes + (ec == std::errc::operation_canceled ? ", cancelled" : ec.message()));
+    });
+    weft::sleep(60ms);
+    t.close();
+    CHECK(*result.recv() == "timed out, cancelled");
+    weft::blocking([&] { third.join(); });
+  });
+}
+
+TEST_CASE("without a runtime") {
+  CHECK_THROWS_AS(tcp_listener::bind("127.0.0.1:0"), std::logic_error);
+  CHECK_THROWS_AS(tcp_stream::connect("127.0.0.1:1"), std::logic_error);
+  CHECK_THROWS_AS(weft::net::resolve("localhost", "80"), std::logic_error);
+  tcp_listener left;
+  weft::run([&] { left = tcp_listener::bind("127.0.0.1:0"); });
+  CHECK(left.is_open());
+  CHECK_THROWS_AS(left.accept(), std::logic_error);
+  left.close();
+  CHECK(!left.is_open());
+}
+
+TEST_CASE("a listener outlives run()") {
+  tcp_listener l;
+  weft::run([&] {
+    l = tcp_listener::bind("127.0.0.1:0");
+    auto c = tcp_stream::connect(address_of(l), 5s);
+    CHECK(l.accept().is_open());
+  });
+  weft::run([&] {
+    auto waiting = in_background([&](std::error_code& e) { l.accept(e); });
+    weft::sleep(2ms);
+    auto c = tcp_stream::connect(address_of(l), 5s);
+    CHECK(!outcome(waiting));
+  });
+  l.close();
+}
+
+TEST_CASE("unix sockets") {
+  std::string path = "/tmp/weft-net-test-" + std::to_string(::getpid());
+  weft::run([&] {
+    using weft::net::unix_listener;
+    using weft::net::unix_stream;
+    for (std::string where : {path, "@weft-net-test-" + std::to_string(::getpid())}) {
+      auto l = unix_listener::bind(where);
+      CHECK(l.local_endpoint().to_string() == where);
+      auto acceptor = weft::spawn([&] {
+        auto s = l.accept();
+        char buf[10];
+        std::size_t n = s.read(buf);
+        s.write(std::string_view(buf, n));
+      });
+      auto c = unix_stream::connect(where);
+      c.write("hello");
+      char buf[10];
+      CHECK(c.read(buf) == 5);
+      acceptor.join();
+      l.close();
+      CHECK(code_of([&] { unix_stream::connect(where); }));
+    }
+    CHECK(!std::filesystem::exists(path));
+    CHECK(code_of([&] { unix_listener::bind(std::string(200, 'x')); }) == std::errc::invalid_argument);
+    CHECK(code_of([&] { unix_stream::connect(""); }) == std::errc::invalid_argument);
+    auto [a, b] = unix_stream::pair();
+    a.write("x");
+    char buf[1];
+    CHECK(b.read(buf) == 1);
+
+    // A full queue makes connect wait.
+    auto l = unix_listener::bind(path, {.backlog = 1});
+    std::vector<unix_stream> waiting;
+    std::error_code ec;
+    for (int i = 0; i < 20 && !ec; ++i) waiting.push_back(unix_stream::connect(path, steady::now() + 30ms, ec));
+    CHECK(ec == std::errc::timed_out);
+    auto late = in_background([&](std::error_code& e) { unix_stream::connect(path, e); });
+    l.accept();
+    CHECK(!outcome(late));
+  });
+}
+
+TEST_CASE("datagrams") {
+  weft::run([] {
+    using weft::net::udp_socket;
+    auto a = udp_socket::bind("127.0.0.1:0");
+    auto b = udp_socket::bind("127.0.0.1:0");
+    auto receiver = weft::spawn([&] {
+      char buf[100];
+      auto r = b.receive_from(buf);
+      b.send_to(std::string_view(buf, r.size), r.from);
+    });
+    weft::sleep(1ms);
+    CHECK(a.send_to("hello", b.local_endpoint()) == 5);
+    char buf[100];
+    auto r = a.receive_from(buf);
+    CHECK(r.size == 5);
+    CHECK(r.from == b.local_endpoint());
+    receiver.join();
+
+    auto c = udp_socket::connect(a.local_endpoint().to_string());
+    CHECK(c.remote_endpoint() == a.local_endpoint());
+    c.send("x");
+    r = a.receive_from(buf);
+    a.send_to("yz", r.from);
+    CHECK(c.receive(buf) == 2);
+    c.set_deadline(steady::now() + 10ms);
+    CHECK(code_of([&] { c.receive(buf); }) == std::errc::timed_out);
+    CHECK(code_of([&] { udp_socket::bind(a.local_endpoint().to_string()); }) == std::errc::address_in_use);
+    auto waiting = in_background([&](std::error_code& e) {
+      char small[1];
+      b.receive(small, e);
+    });
+    weft::sleep(1ms);
+    b.close();
+    CHECK(outcome(waiting) == std::errc::operation_canceled);
+  });
+}
+
+TEST_CASE("goroutines that run() leaves behind in a socket") {
+  tcp_listener l;
+  std::string where;
+  weft::run([&] {
+    l = tcp_listener::bind("127.0.0.1:0");
+    where = address_of(l);
+    weft::go([&] { l.accept(); });
+    weft::sleep(5ms);
+  });
+  weft::run([&] {
+    auto before = steady::now();
+    l.close();  // does not wait for it for ever
+    CHECK(steady::now() - before < 5s);
+    CHECK(!l.is_open());
+  });
+}

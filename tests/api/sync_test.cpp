@@ -1,0 +1,883 @@
+// <weft/sync.hpp>: each primitive from goroutines, from plain threads without a runtime, and from both at once; time
+// limits; destruction right after the wait; what an ended run() leaves behind.
+#include "tests/support/catch.hpp"
+
+#include <weft/chan.hpp>
+#include <weft/go.hpp>
+#include <weft/runtime.hpp>
+#include <weft/sync.hpp>
+#include <weft/time.hpp>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace std::chrono_literals;
+using steady = std::chrono::steady_clock;
+
+namespace {
+
+struct worker_count {
+  int goroutines;
+  int threads;
+};
+
+// Runs f(i) for each worker, all at once: without goroutines there is no runtime either. Returns when all have ended.
+void together(worker_count n, const std::function<void(int)>& f) {
+  std::vector<std::thread> threads;
+  auto start_threads = [&] {
+    for (int i = 0; i < n.threads; ++i) threads.emplace_back([&f, i, &n] { f(n.goroutines + i); });
+  };
+  if (n.goroutines == 0) {
+    start_threads();
+  } else {
+    weft::run([&] {
+      start_threads();
+      weft::wait_group wg;
+      for (int i = 0; i < n.goroutines; ++i) wg.go([&f, i] { f(i); });
+      wg.wait();
+    });
+  }
+  for (std::thread& t : threads) t.join();
+}
+
+const std::array<worker_count, 4> mixtures{{{16, 0}, {0, 4}, {8, 3}, {1, 1}}};
+
+bool took_at_least(steady::time_point since, steady::duration d) { return steady::now() - since >= d; }
+
+}  // namespace
+
+TEST_CASE("mutex: one at a time, nothing is lost") {
+  for (worker_count n : mixtures) {
+    weft::mutex m;
+    long count = 0;
+    constexpr int rounds = 3000;
+    together(n, [&](int i) {
+      for (int r = 0; r < rounds; ++r) {
+        std::lock_guard hold(m);
+        ++count;
+        if (i < n.goroutines && r % 100 == 0) weft::yield();  // with the mutex held
+      }
+    });
+    REQUIRE(count == static_cast<long>(n.goroutines + n.threads) * rounds);
+    REQUIRE(m.try_lock());
+    m.unlock();
+  }
+}
+
+TEST_CASE("mutex: try_lock, and another goroutine may unlock") {
+  weft::mutex m;
+  REQUIRE(m.try_lock());
+  REQUIRE_FALSE(m.try_lock());
+  weft::run([&] {
+    weft::wait_group wg;
+    wg.go([&] { m.unlock(); });
+    m.lock();
+    wg.wait();
+  });
+  REQUIRE_FALSE(m.try_lock());
+  m.unlock();
+}
+
+TEST_CASE("mutex: time limits") {
+  weft::mutex m;
+  m.lock();
+  auto misses = [&] {
+    auto begin = steady::now();
+    bool got = m.try_lock_for(0ms) || m.try_lock_for(-1s) || m.try_lock_for(5ms) || !took_at_least(begin, 5ms) ||
+               m.try_lock_until(steady::now() + 5ms) || m.try_lock_until(std::chrono::system_clock::now() + 5ms);
+    return !got && took_at_least(begin, 15ms);
+  };
+  REQUIRE(misses());
+  bool ok = false, got = false, got_for_ever = false;
+  weft::run([&] {
+    ok = misses();
+    weft::go([&] {
+      weft::sleep(5ms);
+      m.unlock();
+    });
+    got = m.try_lock_for(10s);
+    weft::go([&] { m.unlock(); });
+    got_for_ever = m.try_lock_for(std::chrono::hours::max());
+  });
+  REQUIRE(ok);
+  REQUIRE(got);
+  REQUIRE(got_for_ever);
+  REQUIRE_FALSE(m.try_lock());
+  m.unlock();
+  std::unique_lock timed(m, 1ms);
+  REQUIRE(timed.owns_lock());
+}
+
+TEST_CASE("mutex: time limits under contention") {
+  for (worker_count n : mixtures) {
+    weft::mutex m;
+    long count = 0;
+    std::atomic<long> taken{0};
+    together(n, [&](int i) {
+      for (int r = 0; r < 300; ++r) {
+        if (m.try_lock_for(std::chrono::microseconds((r * 7 + i * 13) % 100))) {
+          ++count;
+          taken.fetch_add(1);
+          if (i < n.goroutines && r % 10 == 0) weft::sleep(20us);
+          m.unlock();
+        }
+      }
+    });
+    REQUIRE(count == taken.load());
+    REQUIRE(m.try_lock());
+    m.unlock();
+  }
+}
+
+TEST_CASE("mutex: a waiter is not starved by a goroutine that locks again and again") {
+  long turns = 0;
+  steady::duration waited{};
+  weft::run([&] {
+    weft::mutex m;
+    std::atomic<bool> stop{false};
+    weft::wait_group wg;
+    wg.go([&] {
+      while (!stop.load()) {
+        std::lock_guard hold(m);
+        for (auto until = steady::now() + 50us; steady::now() < until;) {
+        }
+        ++turns;
+      }
+    });
+    weft::sleep(1ms);
+    auto begin = steady::now();
+    for (int i = 0; i < 10; ++i) {
+      m.lock();
+      m.unlock();
+      weft::yield();
+    }
+    waited = steady::now() - begin;
+    stop.store(true);
+    wg.wait();
+  });
+  REQUIRE(turns > 0);
+  REQUIRE(waited < 2s);  // a few ms on an idle machine
+}
+
+TEST_CASE("mutex: destroyed by the one who got it") {
+  weft::run([&] {
+    for (int i = 0; i < 2000; ++i) {
+      auto m = std::make_unique<weft::mutex>();
+      bool set = false;
+      weft::go([&set, raw = m.get()] {
+        raw->lock();
+        set = true;
+        raw->unlock();  // the last access
+      });
+      for (bool seen = false; !seen; weft::yield()) {
+        std::lock_guard hold(*m);
+        seen = set;
+      }
+      m.reset();
+    }
+  });
+}
+
+TEST_CASE("mutex: a new one in the place of another") {
+  alignas(weft::mutex) std::byte place[sizeof(weft::mutex)];
+  long total = 0;
+  weft::run([&] {
+    for (int i = 0; i < 500; ++i) {
+      auto* m = new (place) weft::mutex;
+      long count = 0;
+      weft::wait_group wg;
+      for (int k = 0; k < 4; ++k) {
+        wg.go([&] {
+          for (int r = 0; r < 4; ++r) {
+            std::lock_guard hold(*m);
+            ++count;
+          }
+        });
+      }
+      wg.wait();
+      total += count;
+      std::destroy_at(m);
+    }
+  });
+  REQUIRE(total == 500 * 16);
+}
+
+TEST_CASE("shared_mutex: writers are alone, readers are not") {
+  for (worker_count n : mixtures) {
+    weft::shared_mutex m;
+    std::atomic<int> readers{0}, writers{0}, wrong{0};
+    long written = 0;
+    together(n, [&](int i) {
+      for (int r = 0; r < 600; ++r) {
+        if ((r + i) % 4 == 0) {
+          std::unique_lock hold(m);
+          if (writers.fetch_add(1) != 0 || readers.load() != 0) wrong.fetch_add(1);
+          ++written;
+          if (i < n.goroutines && r % 20 == 0) weft::yield();
+          writers.fetch_sub(1);
+        } else {
+          std::shared_lock hold(m);
+          readers.fetch_add(1);
+          if (writers.load() != 0) wrong.fetch_add(1);
+          if (i < n.goroutines && r % 20 == 1) weft::yield();
+          readers.fetch_sub(1);
+        }
+      }
+    });
+    REQUIRE(wrong.load() == 0);
+    REQUIRE(written == static_cast<long>(n.goroutines + n.threads) * 150);
+    REQUIRE(m.try_lock());
+    m.unlock();
+  }
+}
+
+TEST_CASE("shared_mutex: who may come in when") {
+  weft::shared_mutex m;
+  REQUIRE(m.try_lock_shared());
+  REQUIRE(m.try_lock_shared());
+  REQUIRE_FALSE(m.try_lock());
+  REQUIRE_FALSE(m.try_lock_for(1ms));
+  REQUIRE(m.try_lock_shared_for(1ms));  // the writer gave up
+  m.unlock_shared();
+  m.unlock_shared();
+  m.unlock_shared();
+  REQUIRE(m.try_lock_until(steady::now() + 1ms));
+  REQUIRE_FALSE(m.try_lock_shared());
+  REQUIRE_FALSE(m.try_lock_shared_for(1ms));
+  REQUIRE_FALSE(m.try_lock_shared_until(steady::now() + 1ms));
+  m.unlock();
+
+  std::string order;
+  weft::run([&] {
+    weft::shared_mutex rw;
+    weft::mutex guard;
+    auto note = [&](char c) {
+      std::lock_guard hold(guard);
+      order += c;
+    };
+    weft::wait_group wg;
+    rw.lock_shared();
+    wg.go([&] {
+      rw.lock();
+      note('W');
+      rw.unlock();
+    });
+    weft::sleep(2ms);
+    for (int i = 0; i < 3; ++i) {
+      wg.go([&] {
+        rw.lock_shared();  // after the writer that waits
+        note('r');
+        rw.unlock_shared();
+      });
+    }
+    weft::sleep(2ms);
+    wg.go([&] {
+      rw.lock();  // after the readers that wait
+      note('w');
+      rw.unlock();
+    });
+    weft::sleep(2ms);
+    note('-');
+    rw.unlock_shared();
+    wg.wait();
+  });
+  REQUIRE(order == "-Wrrrw");
+}
+
+TEST_CASE("shared_mutex: a writer that gives up lets the readers in") {
+  int read = 0;
+  bool wrote = true;
+  weft::run([&] {
+    weft::shared_mutex m;
+    weft::wait_group wg;
+    m.lock_shared();
+    wg.go([&] { wrote = m.try_lock_for(5ms); });
+    weft::sleep(1ms);
+    wg.go([&] {
+      std::shared_lock hold(m);
+      ++read;
+    });
+    wg.wait();
+    m.unlock_shared();
+    m.lock();
+    m.unlock();
+  });
+  REQUIRE_FALSE(wrote);
+  REQUIRE(read == 1);
+}
+
+TEST_CASE("shared_mutex: time limits under contention") {
+  for (worker_count n : mixtures) {
+    weft::shared_mutex m;
+    std::atomic<int> inside{0}, wrong{0};
+    together(n, [&](int i) {
+      for (int r = 0; r < 300; ++r) {
+        auto limit = std::chrono::microseconds((r * 7 + i * 13) % 100);
+        if (r % 3 == 0) {
+          if (!m.try_lock_for(limit)) continue;
+          if (inside.exchange(-1) != 0) wrong.fetch_add(1);
+          if (i < n.goroutines && r % 10 == 0) weft::sleep(20us);
+          inside.store(0);
+          m.unlock();
+        } else {
+          if (!m.try_lock_shared_for(limit)) continue;
+          if (inside.fetch_add(1) < 0) wrong.fetch_add(1);
+          inside.fetch_sub(1);
+          m.unlock_shared();
+        }
+      }
+    });
+    REQUIRE(wrong.load() == 0);
+    REQUIRE(m.try_lock());
+    m.unlock();
+  }
+}
+
+TEST_CASE("condition_variable: a bounded queue") {
+  for (worker_count n : {worker_count{8, 0}, worker_count{0, 4}, worker_count{4, 4}}) {
+    weft::mutex m;
+    weft::condition_variable not_full, not_empty;
+    int items = 0;
+    long produced = 0, consumed = 0;
+    together(n, [&](int i) {
+      for (int r = 0; r < 500; ++r) {
+        std::unique_lock lock(m);
+        if (i % 2 == 0) {
+          not_full.wait(lock, [&] { return items < 3; });
+          ++items;
+          ++produced;
+          not_empty.notify_one();
+        } else {
+          not_empty.wait(lock, [&] { return items > 0; });
+          --items;
+          ++consumed;
+          lock.unlock();
+          not_full.notify_one();
+        }
+      }
+    });
+    REQUIRE(items == 0);
+    REQUIRE(produced == consumed);
+  }
+}
+
+TEST_CASE("condition_variable: notify_all, first come first served, nobody for nothing") {
+  int woken = 0;
+  std::string order;
+  weft::run([&] {
+    weft::mutex m;
+    weft::condition_variable cv;
+    weft::wait_group wg;
+    bool go = false;
+    for (int i = 0; i < 10; ++i) {
+      wg.go([&] {
+        std::unique_lock lock(m);
+        cv.wait(lock, [&] { return go; });
+        ++woken;
+      });
+    }
+    weft::sleep(2ms);
+    {
+      std::lock_guard hold(m);
+      go = true;
+    }
+    cv.notify_all();
+    wg.wait();
+
+    for (char c : {'a', 'b', 'c'}) {
+      wg.go([&, c] {
+        std::unique_lock lock(m);
+        cv.wait(lock);
+        order += c;
+      });
+      weft::sleep(1ms);
+    }
+    for (int i = 0; i < 3; ++i) {
+      cv.notify_one();
+      weft::sleep(1ms);
+    }
+    wg.wait();
+    cv.notify_one();
+    cv.notify_all();
+  });
+  REQUIRE(woken == 10);
+  REQUIRE(order == "abc");
+}
+
+TEST_CASE("condition_variable: time limits") {
+  auto check = [] {
+    weft::mutex m;
+    weft::condition_variable cv;
+    std::unique_lock lock(m);
+    auto begin = steady::now();
+    bool ok = cv.wait_for(lock, 3ms) == std::cv_status::timeout;
+    ok = ok && cv.wait_until(lock, steady::now() + 3ms) == std::cv_status::timeout;
+    ok = ok && cv.wait_until(lock, std::chrono::system_clock::now() + 3ms) == std::cv_status::timeout;
+    ok = ok && !cv.wait_for(lock, 3ms, [] { return false; });
+    ok = ok && !cv.wait_until(lock, steady::now() + 3ms, [] { return false; });
+    ok = ok && cv.wait_for(lock, -1s, [] { return true; });
+    return ok && took_at_least(begin, 15ms) && lock.owns_lock() && !m.try_lock();
+  };
+  REQUIRE(check());
+  bool ok = false;
+  std::cv_status status = std::cv_status::timeout;
+  weft::run([&] {
+    ok = check();
+    weft::mutex m;
+    weft::condition_variable cv;
+    std::unique_lock lock(m);
+    weft::go([&] {
+      std::lock_guard hold(m);
+      cv.notify_one();
+    });
+    status = cv.wait_for(lock, 10s);
+  });
+  REQUIRE(ok);
+  REQUIRE(status == std::cv_status::no_timeout);
+}
+
+TEST_CASE("condition_variable: notifications race with time limits") {
+  long got = 0, gave = 0;
+  weft::run([&] {
+    weft::mutex m;
+    weft::condition_variable cv;
+    weft::wait_group wg;
+    int tokens = 0;
+    bool end = false;
+    for (int i = 0; i < 6; ++i) {
+      wg.go([&, i] {
+        std::unique_lock lock(m);
+        for (int r = 0; !end; ++r) {
+          cv.wait_for(lock, std::chrono::microseconds((r * 7 + i * 11) % 60), [&] { return tokens > 0 || end; });
+          if (tokens > 0) --tokens, ++got;
+        }
+      });
+    }
+    for (int r = 0; r < 2000; ++r) {
+      {
+        std::lock_guard hold(m);
+        ++tokens, ++gave;
+      }
+      cv.notify_one();
+      if (r % 8 == 0) weft::yield();
+    }
+    for (bool empty = false; !empty; weft::yield()) {
+      std::lock_guard hold(m);
+      empty = tokens == 0;
+    }
+    {
+      std::lock_guard hold(m);
+      end = true;
+    }
+    cv.notify_all();
+    wg.wait();
+  });
+  REQUIRE(got == gave);
+}
+
+TEST_CASE("wait_group: waits for all, can be used again, destroyed right after") {
+  std::atomic<long> ran{0};
+  weft::run([&] {
+    weft::wait_group again;
+    for (int i = 0; i < 300; ++i) {
+      auto wg = std::make_unique<weft::wait_group>();
+      for (int k = 0; k < 5; ++k) wg->go([&](int x) { ran.fetch_add(x); }, 1);
+      again.go({.name = "again"}, [&] { ran.fetch_add(1); });
+      wg->wait();
+      wg.reset();
+      again.wait();
+    }
+  });
+  REQUIRE(ran.load() == 1800);
+}
+
+TEST_CASE("wait_group: many waiters, time limits, plain threads") {
+  weft::wait_group wg;
+  wg.wait();  // zero
+  wg.add(2);
+  REQUIRE_FALSE(wg.wait_for(2ms));
+  REQUIRE_FALSE(wg.wait_until(steady::now() - 1s));
+  std::atomic<int> through{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      wg.wait();
+      through.fetch_add(1);
+    });
+  }
+  wg.done();
+  std::this_thread::sleep_for(2ms);
+  REQUIRE(through.load() == 0);
+  wg.done();
+  for (auto& t : threads) t.join();
+  REQUIRE(through.load() == 3);
+
+  bool timed_out = false, in_time = false;
+  weft::run([&] {
+    weft::wait_group g;
+    g.add(1);
+    timed_out = !g.wait_for(2ms);
+    std::thread t([&] {
+      std::this_thread::sleep_for(2ms);
+      g.add(-1);
+    });
+    in_time = g.wait_for(10s);
+    t.join();
+  });
+  REQUIRE(timed_out);
+  REQUIRE(in_time);
+}
+
+TEST_CASE("wait_group: the closure is gone before wait() returns; exit_goroutine counts as done") {
+  bool gone = true;
+  weft::run([&] {
+    for (int i = 0; i < 100; ++i) {
+      auto held = std::make_shared<int>(1);
+      std::weak_ptr<int> seen = held;
+      weft::wait_group wg;
+      wg.go([held = std::move(held)] {});
+      wg.go([] { weft::exit_goroutine(); });
+      wg.wait();
+      gone = gone && seen.expired();
+    }
+  });
+  REQUIRE(gone);
+}
+
+TEST_CASE("call_once: once, and the others wait for it") {
+  for (worker_count n : mixtures) {
+    for (int round = 0; round < 20; ++round) {
+      weft::once_flag flag;
+      std::atomic<int> calls{0}, early{0};
+      bool done = false;
+      together(n, [&](int i) {
+        weft::call_once(
+            flag,
+            [&](int x) {
+              calls.fetch_add(x);
+              if (i < n.goroutines) weft::sleep(100us);
+              done = true;
+            },
+            1);
+        if (!done) early.fetch_add(1);
+      });
+      REQUIRE(calls.load() == 1);
+      REQUIRE(early.load() == 0);
+    }
+  }
+}
+
+TEST_CASE("call_once: a call that fails leaves the flag unset") {
+  weft::once_flag flag;
+  REQUIRE_THROWS_AS(weft::call_once(flag, [] { throw std::runtime_error("no"); }), std::runtime_error);
+  std::atomic<int> failed{0}, succeeded{0};
+  weft::run([&] {
+    weft::wait_group wg;
+    std::atomic<int> turn{0};
+    for (int i = 0; i < 8; ++i) {
+      wg.go([&] {
+        try {
+          weft::call_once(flag, [&] {
+            weft::sleep(100us);
+            int t = turn.fetch_add(1);
+            if (t == 0) throw std::runtime_error("no");
+            if (t == 1) weft::exit_goroutine();
+            succeeded.fetch_add(1);
+          });
+        } catch (const std::runtime_error&) {
+          failed.fetch_add(1);
+        }
+      });
+    }
+    wg.wait();
+  });
+  REQUIRE(failed.load() == 1);
+  REQUIRE(succeeded.load() == 1);
+}
+
+TEST_CASE("semaphore: never more than the permits") {
+  for (worker_count n : mixtures) {
+    weft::semaphore s(3);
+    std::atomic<int> inside{0}, most{0};
+    together(n, [&](int i) {
+      for (int r = 0; r < 400; ++r) {
+        int want = 1 + (r + i) % 3;
+        s.acquire(want);
+        int now = inside.fetch_add(want) + want;
+        for (int m = most.load(); now > m && !most.compare_exchange_weak(m, now);) {
+        }
+        if (i < n.goroutines && r % 16 == 0) weft::yield();
+        inside.fetch_sub(want);
+        s.release(want);
+      }
+    });
+    REQUIRE(most.load() <= 3);
+    REQUIRE(s.available() == 3);
+  }
+}
+
+TEST_CASE("semaphore: first come first served, time limits") {
+  weft::semaphore s(2);
+  REQUIRE(s.try_acquire(2));
+  REQUIRE_FALSE(s.try_acquire());
+  REQUIRE(s.try_acquire(0));
+  REQUIRE_FALSE(s.try_acquire_for(2ms));
+  REQUIRE_FALSE(s.try_acquire_until(steady::now() + 2ms, 2));
+  s.release();
+  REQUIRE(s.try_acquire_for(2ms));
+  s.release(2);
+
+  std::string order;
+  bool passed = true, large_in_time = true;
+  weft::run([&] {
+    weft::semaphore p(1);
+    weft::mutex m;
+    auto note = [&](char c) {
+      std::lock_guard hold(m);
+      order += c;
+    };
+    weft::wait_group wg;
+    wg.go([&] {
+      p.acquire(2);
+      note('2');
+      p.release(2);
+    });
+    weft::sleep(1ms);
+    wg.go([&] {
+      p.acquire();  // not before the one who wants two
+      note('1');
+      p.release();
+    });
+    weft::sleep(1ms);
+    passed = p.try_acquire();
+    p.release();
+    wg.wait();
+
+    // Who gives up lets those behind have what is there.
+    wg.go([&] { large_in_time = p.try_acquire_for(3ms, 5); });
+    weft::sleep(1ms);
+    wg.go([&] { p.acquire(2); });
+    wg.wait();
+  });
+  REQUIRE(order == "21");
+  REQUIRE_FALSE(passed);
+  REQUIRE_FALSE(large_in_time);
+}
+
+TEST_CASE("semaphore: time limits under contention") {
+  for (worker_count n : mixtures) {
+    weft::semaphore s(2);
+    together(n, [&](int i) {
+      for (int r = 0; r < 300; ++r) {
+        if (!s.try_acquire_for(std::chrono::microseconds((r * 7 + i * 13) % 100), 1 + r % 2)) continue;
+        if (i < n.goroutines && r % 10 == 0) weft::sleep(20us);
+        s.release(1 + r % 2);
+      }
+    });
+    REQUIRE(s.available() == 2);
+  }
+}
+
+TEST_CASE("semaphore, latch, event: destroyed right after the wait") {
+  weft::run([&] {
+    for (int i = 0; i < 500; ++i) {
+      auto s = std::make_unique<weft::semaphore>(0);
+      auto l = std::make_unique<weft::latch>(2);
+      auto e = std::make_unique<weft::event>();
+      weft::go([raw = s.get()] { raw->release(); });
+      weft::go([raw = l.get()] { raw->count_down(); });
+      weft::go([raw = l.get()] { raw->count_down(); });
+      weft::go([raw = e.get()] { raw->set(); });
+      s->acquire();
+      s.reset();
+      l->wait();
+      l.reset();
+      e->wait();
+      e.reset();
+    }
+  });
+}
+
+TEST_CASE("latch: as the standard's") {
+  weft::latch l(3);
+  REQUIRE_FALSE(l.try_wait());
+  REQUIRE_FALSE(l.wait_for(1ms));
+  l.count_down(0);
+  l.count_down(3);
+  REQUIRE(l.try_wait());
+  l.wait();
+  for (worker_count n : mixtures) {
+    weft::latch all(n.goroutines + n.threads);
+    std::atomic<int> arrived{0}, early{0};
+    together(n, [&](int) {
+      arrived.fetch_add(1);
+      all.arrive_and_wait();
+      if (arrived.load() != n.goroutines + n.threads) early.fetch_add(1);
+    });
+    REQUIRE(early.load() == 0);
+  }
+}
+
+TEST_CASE("barrier: phases, completion, dropping out") {
+  for (worker_count n : mixtures) {
+    int size = n.goroutines + n.threads, phases = 0;
+    std::atomic<int> arrived{0}, wrong{0};
+    auto completion = [&]() noexcept {
+      if (arrived.exchange(0) != size) wrong.fetch_add(1);
+      ++phases;
+    };
+    weft::barrier b(size, completion);
+    together(n, [&](int) {
+      for (int r = 0; r < 100; ++r) {
+        arrived.fetch_add(1);
+        if (r % 3 == 0) {
+          auto token = b.arrive();
+          b.wait(std::move(token));
+        } else {
+          b.arrive_and_wait();
+        }
+      }
+    });
+    REQUIRE(wrong.load() == 0);
+    REQUIRE(phases == 100);
+  }
+  weft::barrier plain(2);
+  plain.arrive_and_drop();
+  plain.arrive_and_wait();  // the phase in which the other one dropped out
+  plain.arrive_and_wait();  // alone
+}
+
+TEST_CASE("event: set, reset, wait") {
+  weft::event e;
+  REQUIRE_FALSE(e.is_set());
+  REQUIRE_FALSE(e.wait_for(2ms));
+  REQUIRE_FALSE(e.wait_until(steady::now() + 1ms));
+  e.set();
+  e.set();
+  e.wait();
+  REQUIRE(e.wait_for(0ms));
+  e.reset();
+  REQUIRE_FALSE(e.is_set());
+  for (worker_count n : mixtures) {
+    weft::event go;
+    std::atomic<int> through{0};
+    together({n.goroutines + 1, n.threads}, [&](int i) {
+      if (i == 0) {
+        weft::sleep(1ms);
+        go.set();
+        go.reset();  // those who waited go on nevertheless
+        weft::sleep(1ms);
+        go.set();
+      } else {
+        go.wait();
+        through.fetch_add(1);
+      }
+    });
+    REQUIRE(through.load() == n.goroutines + n.threads);
+  }
+}
+
+TEST_CASE("a run() that ended: its waiters are skipped", "[leaves-goroutines]") {
+  static weft::mutex m;
+  static weft::shared_mutex rw;
+  static weft::semaphore s(0);
+  static weft::event e;
+  static weft::wait_group wg;
+  static weft::condition_variable cv;
+  static weft::mutex cv_mutex;
+  static std::atomic<int> passed;
+  passed = 0;
+  m.lock();
+  rw.lock();
+  wg.add(1);
+  weft::run([&] {
+    for (int i = 0; i < 3; ++i) {
+      weft::go([] { m.lock(), ++passed; });
+      weft::go([] { rw.lock(), ++passed; });
+      weft::go([] { rw.lock_shared(), ++passed; });
+      weft::go([] { s.acquire(), ++passed; });
+      weft::go([] { (void)s.try_acquire_for(1h), ++passed; });
+      weft::go([] { e.wait(), ++passed; });
+      weft::go([] { wg.wait(), ++passed; });
+      weft::go([] {
+        std::unique_lock lock(cv_mutex);
+        cv.wait(lock), ++passed;
+      });
+    }
+    weft::sleep(5ms);
+  });
+  // Threads come behind them in the queues.
+  std::atomic<int> got{0};
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] { m.lock(), ++got, m.unlock(); });
+  threads.emplace_back([&] { rw.lock(), ++got, rw.unlock(); });
+  threads.emplace_back([&] { rw.lock_shared(), ++got, rw.unlock_shared(); });
+  threads.emplace_back([&] { s.acquire(), ++got; });
+  threads.emplace_back([&] { e.wait(), ++got; });
+  threads.emplace_back([&] { wg.wait(), ++got; });
+  threads.emplace_back([&] {
+    std::unique_lock lock(cv_mutex);
+    cv.wait(lock), ++got;
+  });
+  std::this_thread::sleep_for(20ms);
+  REQUIRE(got.load() == 0);
+  m.unlock();
+  rw.unlock();
+  s.release();
+  e.set();
+  wg.done();
+  cv.notify_one();
+  for (auto& t : threads) t.join();
+  REQUIRE(got.load() == 7);
+  REQUIRE(passed.load() == 0);
+  // And goroutines of another run().
+  m.lock();
+  weft::run([&] {
+    weft::go([] { m.unlock(); });
+    m.lock();
+    m.unlock();
+  });
+}
+
+TEST_CASE("a run() that ends while goroutines and threads fight for a mutex") {
+  static weft::mutex m;
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<bool> stop{false};
+    std::atomic<long> turns{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 2; ++i) {
+      threads.emplace_back([&] {
+        while (!stop.load()) {
+          if (!m.try_lock_for(1s)) return;  // a goroutine was left behind with the mutex held
+          turns.fetch_add(1);
+          m.unlock();
+          std::this_thread::yield();
+        }
+      });
+    }
+    weft::run([&] {
+      for (int i = 0; i < 4; ++i) {
+        weft::go([] {
+          for (;;) {
+            m.lock();
+            m.unlock();
+          }
+        });
+      }
+      weft::sleep(1ms);
+    });
+    stop.store(true);
+    for (auto& t : threads) t.join();
+    if (!m.try_lock_for(1s)) m.unlock();  // it was left behind locked
+    else m.unlock();
+  }
+}

@@ -1,0 +1,68 @@
+// Small things that the tests of goroutines share.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <weft/weft.hpp>
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TESTS_UNDER_TSAN 1
+#elif __has_feature(address_sanitizer)
+#define TESTS_UNDER_ASAN 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define TESTS_UNDER_TSAN 1
+#elif defined(__SANITIZE_ADDRESS__)
+#define TESTS_UNDER_ASAN 1
+#endif
+
+namespace weft::test {
+
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+
+#if defined(TESTS_UNDER_TSAN)
+inline constexpr bool under_tsan = true;
+inline constexpr int slowdown = 10;
+#elif defined(TESTS_UNDER_ASAN)
+inline constexpr bool under_tsan = false;
+inline constexpr int slowdown = 4;
+#else
+inline constexpr bool under_tsan = false;
+inline constexpr int slowdown = 1;
+#endif
+
+// A count for a loop, less under a sanitizer.
+constexpr int fewer(int n) { return n / slowdown > 0 ? n / slowdown : 1; }
+
+// Long enough for others to get somewhere if they can.
+inline constexpr auto a_while = 2ms;
+
+// How late is a bug, on a machine that other things run on, too.
+inline constexpr auto late = 5s;
+
+// Waits until `condition` holds; false: it did not come to it. From a goroutine.
+inline bool eventually(const std::function<bool()>& condition, clock::duration limit = late) {
+  auto give_up = clock::now() + limit;
+  for (int i = 0; !condition(); ++i) {
+    if (clock::now() > give_up) return false;
+    if (i < 100) {
+      weft::yield();
+    } else {
+      weft::sleep(200us);
+    }
+  }
+  return true;
+}
+
+// Gives the processor to nobody, without calling weft.
+inline void compute_for(clock::duration d) {
+  auto end = clock::now() + d;
+  while (clock::now() < end) {
+  }
+}
+
+}  // namespace weft::test

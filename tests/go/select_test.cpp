@@ -1,0 +1,737 @@
+// What Go's select promises (runtime/chan_test.go, test/chan/select*.go, doubleselect.go), one case each.
+
+#include "tests/go/helpers.hpp"
+#include "tests/support/catch.hpp"
+
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+#include <weft/weft.hpp>
+
+using namespace weft::test;
+using weft::chan;
+using weft::on_default;
+using weft::on_recv;
+using weft::on_send;
+using weft::on_timeout;
+using weft::recv_result;
+using weft::select;
+
+TEST_CASE("select: the ready case is done, its handler runs once, its index comes back") {
+  weft::run([] {
+    chan<int> a{1}, b{1}, full{1};
+    full.send(0);
+    b.send(5);
+    int ran = 0, got = 0;
+    CHECK(select(on_recv(a, [&](std::optional<int>) { ran += 100; }),
+                 on_send(full, 1, [&] { ran += 1000; }),
+                 on_recv(b, [&](std::optional<int> v) {
+                   ++ran;
+                   got = *v;
+                 })) == 2);
+    CHECK(ran == 1);
+    CHECK(got == 5);
+    CHECK(select(on_recv(b, [&](std::optional<int>) { ran += 100; }), on_send(a, 9, [&] { ++ran; })) == 1);
+    CHECK(ran == 2);
+    CHECK(a.recv() == 9);
+  });
+}
+
+TEST_CASE("select: handlers may be left out, or take nothing, a value, an optional or whether it is open") {
+  weft::run([] {
+    chan<int> c{8};
+    for (int i = 0; i < 5; ++i) c.send(i);
+    int n = 0;
+    CHECK(select(on_recv(c)) == 0);
+    CHECK(select(on_recv(c, [&] { n += 1; })) == 0);
+    CHECK(select(on_recv(c, [&](int v) { n += v; })) == 0);
+    CHECK(select(on_recv(c, [&](std::optional<int> v) { n += *v; })) == 0);
+    std::optional<int> out;
+    CHECK(select(on_recv(c, out)) == 0);
+    CHECK(out == 4);
+    CHECK(n == 1 + 2 + 3);
+    CHECK(select(on_send(c, 1)) == 0);
+    CHECK(select(on_default()) == 0);
+    CHECK(select(on_timeout(0ms)) == 0);
+
+    chan<void> s{2};
+    bool open = false;
+    CHECK(select(on_send(s)) == 0);
+    CHECK(select(on_send(s, [&] { ++n; })) == 0);
+    CHECK(select(on_recv(s, [&](bool o) { open = o; })) == 0);
+    CHECK(open);
+    CHECK(select(on_recv(s, [&] { ++n; })) == 0);
+    CHECK(n == 8);
+    s.close();
+    CHECK(select(on_recv(s, [&](bool o) { open = o; })) == 0);
+    CHECK_FALSE(open);
+    c.close();
+    CHECK(select(on_recv(c, out)) == 0);  // the 1
+    CHECK(select(on_recv(c, out)) == 0);
+    CHECK_FALSE(out);
+    CHECK_THROWS_AS(select(on_recv(c, [](int) {})), weft::channel_closed);
+  });
+}
+
+TEST_CASE("select: the default is taken only if nothing is ready, and select does not wait") {
+  weft::run([] {
+    chan<int> c{1};
+    CHECK(select(on_recv(c), on_default()) == 1);
+    CHECK(select(on_send(c, 1), on_default()) == 0);
+    CHECK(select(on_send(c, 2), on_default()) == 1);
+    CHECK(select(on_default(), on_recv(c)) == 1);
+    CHECK(select(on_default(), on_recv(c)) == 0);
+    c.close();
+    for (int i = 0; i < 100; ++i) CHECK(select(on_recv(c), on_default()) == 0);
+    chan<int> u;
+    weft::go([=] { u.send(3); });
+    weft::sleep(a_while);
+    CHECK(select(on_recv(u), on_default()) == 0);
+    weft::go([=] { u.recv(); });
+    weft::sleep(a_while);
+    CHECK(select(on_send(u, 1), on_default()) == 0);
+  });
+}
+
+TEST_CASE("select: it waits until one case is ready, and leaves the other channels alone") {
+  weft::run([] {
+    chan<int> a, b, result;
+    weft::go([=] {
+      select(on_recv(a, [&](std::optional<int> v) { result.send(*v); }),
+             on_recv(b, [&](std::optional<int> v) { result.send(100 + *v); }));
+    });
+    weft::sleep(a_while);
+    CHECK(result.size() == 0);
+    b.send(1);
+    CHECK(result.recv() == 101);
+    // Nobody receives from a any more.
+    CHECK_FALSE(a.try_send(1));
+    CHECK_FALSE(b.try_send(1));
+  });
+}
+
+// test/chan/select3.go: which forms wait and which do not.
+TEST_CASE("select: what blocks and what does not") {
+  weft::run([] {
+    auto ready = [](auto f) {
+      std::atomic<bool> done{false};
+      auto t = weft::spawn([&] {
+        f();
+        done = true;
+      });
+      CHECK(eventually([&] { return done.load(); }));
+    };
+    chan<int> nil_chan{weft::nil}, closed, unbuffered, full{1}, empty{1};
+    full.send(1);
+    closed.close();
+    ready([=] { select(on_recv(closed)); });
+    ready([=] { select(on_recv(nil_chan), on_recv(closed)); });
+    ready([=] { select(on_recv(unbuffered), on_default()); });
+    ready([=] { select(on_send(unbuffered, 1), on_default()); });
+    ready([=] { select(on_send(empty, 1)); });
+    ready([=] { select(on_recv(empty)); });
+    ready([=] { select(on_recv(full), on_send(nil_chan, 1)); });
+    ready([=] { select(on_send(full, 1), on_recv(nil_chan)); });
+    ready([=] { select(on_recv(nil_chan), on_timeout(1ms)); });
+  });
+  // Those that block for ever stay behind when run() ends.
+  weft::run([] {
+    chan<int> nil_chan{weft::nil}, unbuffered, full{1};
+    full.send(1);
+    std::atomic<int> came_back{0};
+    weft::go([&] {
+      select();
+      ++came_back;
+    });
+    weft::go([&] {
+      select(on_recv(nil_chan), on_send(nil_chan, 1));
+      ++came_back;
+    });
+    weft::go([&] {
+      select(on_recv(unbuffered));
+      ++came_back;
+    });
+    weft::go([&] {
+      select(on_send(full, 1), on_recv(nil_chan));
+      ++came_back;
+    });
+    weft::go([&] {
+      std::vector<weft::select_case> none;
+      select(none);
+      ++came_back;
+    });
+    weft::sleep(5ms);
+    CHECK(came_back == 0);
+  });
+}
+
+// runtime's TestSelectFairness
+TEST_CASE("select: several ready cases have equal chances") {
+  weft::run([] {
+    chan<int> a{1}, b{1}, c{1};
+    constexpr int trials = 10000;
+    std::array<int, 3> n{};
+    for (int i = 0; i < trials; ++i) {
+      (void)a.try_send(1);
+      (void)b.try_send(1);
+      ++n[select(on_recv(a), on_recv(b), on_send(c, 1))];
+      int v;
+      (void)c.try_recv(v);
+    }
+    // Chi-squared with 2 degrees of freedom; 20 comes up once in 22,000 runs of a fair one.
+    double x = 0;
+    for (int k : n) x += std::pow(k - trials / 3.0, 2) / (trials / 3.0);
+    INFO("chosen " << n[0] << ", " << n[1] << ", " << n[2] << " times");
+    CHECK(x < 20);
+  });
+}
+
+TEST_CASE("select: a channel that is always ready does not starve another") {
+  weft::run([] {
+    chan<int> always, sometimes;
+    always.close();
+    weft::go([=] {
+      for (int i = 0; i < 100; ++i) sometimes.send(i);
+      sometimes.close();
+    });
+    int n = 0, from_always = 0;
+    bool open = true;
+    while (open) {
+      select(on_recv(always, [&](std::optional<int>) { ++from_always; }),
+             on_recv(sometimes, [&](std::optional<int> v) {
+               open = v.has_value();
+               n += open;
+             }));
+      if (from_always % 64 == 0) weft::yield();
+    }
+    CHECK(n == 100);
+  });
+}
+
+// runtime's TestSelfSelect
+TEST_CASE("select: one goroutine's send and receive on one channel do not meet") {
+  weft::run([] {
+    for (std::size_t capacity : {0, 10}) {
+      chan<int> c{capacity};
+      weft::wait_group w;
+      std::atomic<int> wrong{0};
+      const int n = fewer(1000);
+      for (int p = 0; p < 2; ++p) {
+        w.go([=, &wrong] {
+          for (int i = 0; i < n; ++i) {
+            auto check = [&](std::optional<int> v) {
+              if (capacity == 0 && *v == p) ++wrong;
+            };
+            if (p == 0 || i % 2 == 0) {
+              select(on_send(c, p), on_recv(c, check));
+            } else {
+              select(on_recv(c, check), on_send(c, p));
+            }
+          }
+        });
+      }
+      w.wait();  // each operation of one is the other half of one of the other's, or there is always room or a value
+      CHECK(wrong == 0);
+    }
+  });
+}
+
+// runtime's TestSelectStress
+TEST_CASE("select: four channels, senders and receivers, single operations and selects at once") {
+  weft::run([] {
+    const int n = fewer(4000);
+    std::array<chan<int>, 4> c{chan<int>(), chan<int>(), chan<int>(2), chan<int>(3)};
+    weft::wait_group w;
+    std::array<std::atomic<int>, 4> received{};
+    for (std::size_t k = 0; k < 4; ++k) {
+      w.go([=, &c] {
+        for (int i = 0; i < n; ++i) c[k].send(0);
+      });
+      w.go([=, &c, &received] {
+        for (int i = 0; i < n; ++i) {
+          c[k].recv();
+          ++received[k];
+        }
+      });
+    }
+    w.go([=, &c] {
+      std::array<int, 4> left{n, n, n, n};
+      std::array<chan<int>, 4> mine = c;
+      for (int i = 0; i < 4 * n; ++i) {
+        std::size_t k = select(on_send(mine[3], 0), on_send(mine[2], 0), on_send(mine[0], 0), on_send(mine[1], 0));
+        std::size_t which = std::array<std::size_t, 4>{3, 2, 0, 1}[k];
+        if (--left[which] == 0) mine[which] = chan<int>(weft::nil);
+      }
+    });
+    w.go([=, &c, &received] {
+      std::array<int, 4> left{n, n, n, n};
+      std::array<chan<int>, 4> mine = c;
+      for (int i = 0; i < 4 * n; ++i) {
+        std::size_t k = select(on_recv(mine[0]), on_recv(mine[1]), on_recv(mine[2]), on_recv(mine[3]));
+        ++received[k];
+        if (--left[k] == 0) mine[k] = chan<int>(weft::nil);
+      }
+    });
+    w.wait();
+    for (auto& r : received) CHECK(r == 2 * n);
+  });
+}
+
+// runtime's TestSelectDuplicateChannel
+TEST_CASE("select: one channel in several cases") {
+  weft::run([] {
+    chan<int> c, d, e, done{3};
+    weft::go([=] {
+      select(on_recv(c), on_recv(d), on_recv(e));
+      e.send(9);
+      done.send(1);
+    });
+    weft::sleep(a_while);
+    weft::go([=] {
+      std::optional<int> v;
+      select(on_recv(c, v), on_recv(c, v), on_recv(d));
+      done.send(v == 8 ? 1 : 0);
+    });
+    weft::sleep(a_while);
+    d.send(7);  // wakes the first
+    CHECK(e.recv() == 9);
+    c.send(8);  // the second is still in c's queue, with both of its cases
+    CHECK(done.recv() == 1);
+    CHECK(done.recv() == 1);
+    CHECK_FALSE(c.try_send(1));
+
+    std::array<int, 3> n{};
+    chan<int> b{1};
+    for (int i = 0; i < 600; ++i) {
+      b.send(i);
+      ++n[select(on_recv(b), on_recv(b), on_recv(b))];
+    }
+    for (int k : n) CHECK(k > 100);
+  });
+}
+
+// test/chan/doubleselect.go: a select does one thing, even if several cases become ready at once.
+TEST_CASE("select: exactly one case of a waiting select is done") {
+  weft::run([] {
+    const int n = fewer(4000);
+    std::array<chan<int>, 4> c{chan<int>(), chan<int>(), chan<int>(), chan<int>()};
+    chan<int> out;
+    weft::go([=] {
+      for (int i = 0; i < n; ++i) {
+        select(on_send(c[0], i), on_send(c[1], i), on_send(c[2], i), on_send(c[3], i));
+      }
+      for (auto& k : c) k.close();
+    });
+    weft::wait_group w;
+    for (auto& k : c) {
+      w.go([=] {
+        for (int v : k) out.send(v);
+      });
+    }
+    weft::go([&, out] {
+      w.wait();
+      out.close();
+    });
+    std::vector<int> seen(static_cast<std::size_t>(n), 0);
+    for (int v : out) ++seen[static_cast<std::size_t>(v)];
+    CHECK(std::all_of(seen.begin(), seen.end(), [](int k) { return k == 1; }));
+  });
+}
+
+// test/chan/select6.go: a select whose waiter is in the middle of a queue takes itself out.
+TEST_CASE("select: a waiter leaves the middle of a queue") {
+  weft::run([] {
+    chan<int> queue, other, got{8};
+    auto plain = [=] {
+      weft::go([=] { got.send(*queue.recv()); });
+      weft::sleep(a_while);
+    };
+    plain();
+    weft::go([=] { select(on_recv(queue), on_recv(other, [=](std::optional<int> v) { got.send(*v); })); });
+    weft::sleep(a_while);
+    plain();
+    other.send(100);
+    CHECK(got.recv() == 100);
+    queue.send(1);
+    queue.send(2);
+    CHECK(*got.recv() + *got.recv() == 3);
+    CHECK_FALSE(queue.try_send(3));
+  });
+}
+
+// runtime's TestNonblockSelectRace: at each moment one of the channels is ready.
+TEST_CASE("select with default: never the default while one of two channels is ready all the time") {
+  weft::run([] {
+    int wrong = 0;
+    for (int i = 0; i < fewer(3000); ++i) {
+      chan<int> a{1}, b{1};
+      a.send(1);
+      auto t = weft::spawn([=] { return select(on_recv(a), on_recv(b), on_default()); });
+      b.send(1);
+      int v;
+      (void)a.try_recv(v);
+      wrong += t.join() == 2;
+    }
+    CHECK(wrong == 0);
+  });
+}
+
+// runtime's TestNonblockSelectRace2
+TEST_CASE("select with default: never the default once a channel was closed") {
+  weft::run([] {
+    int wrong = 0;
+    for (int i = 0; i < fewer(3000); ++i) {
+      chan<int> a{1}, b;
+      a.send(1);
+      auto t = weft::spawn([=] { return select(on_recv(a), on_recv(b), on_default()); });
+      b.close();
+      int v;
+      (void)a.try_recv(v);
+      wrong += t.join() == 2;
+    }
+    CHECK(wrong == 0);
+  });
+}
+
+TEST_CASE("select: a closed channel is ready to receive, and throws when a send to it is chosen") {
+  weft::run([] {
+    chan<int> c, open{1};
+    c.close();
+    bool closed = false;
+    CHECK(select(on_recv(c, [&](std::optional<int> v) { closed = !v; })) == 0);
+    CHECK(closed);
+    CHECK_THROWS_AS(select(on_send(c, 1)), weft::channel_closed);
+    int threw = 0, sent = 0;
+    for (int i = 0; i < 200; ++i) {
+      int v;
+      (void)open.try_recv(v);
+      try {
+        sent += select(on_send(c, 1), on_send(open, 1)) == 1;
+      } catch (const weft::channel_closed&) {
+        ++threw;
+      }
+    }
+    CHECK(threw > 20);
+    CHECK(sent > 20);
+  });
+}
+
+TEST_CASE("select: a close wakes those that wait to send and to receive") {
+  weft::run([] {
+    chan<int> c, d, results{8};
+    for (int i = 0; i < 4; ++i) {
+      weft::go([=] {
+        if (i % 2 == 0) {
+          select(on_recv(c, [&](std::optional<int> v) { results.send(v ? 0 : 1); }), on_recv(d));
+          return;
+        }
+        try {
+          select(on_recv(d), on_send(c, 1));
+          results.send(0);
+        } catch (const weft::channel_closed&) {
+          results.send(2);
+        }
+      });
+      // One at a time: else they would serve each other.
+      weft::sleep(a_while);
+      c.close();
+      CHECK(results.recv() == (i % 2 == 0 ? 1 : 2));
+      c = chan<int>();
+    }
+  });
+}
+
+TEST_CASE("select: a time limit of zero or less is ready at once, but after ready channels and before a default") {
+  weft::run([] {
+    chan<int> c{1};
+    CHECK(select(on_recv(c), on_timeout(0ms), on_default()) == 1);
+    CHECK(select(on_recv(c), on_default(), on_timeout(-1s)) == 2);
+    CHECK(select(on_recv(c), on_default(), on_timeout(1ms)) == 1);
+    c.send(1);
+    CHECK(select(on_timeout(0ms), on_recv(c)) == 1);
+  });
+}
+
+TEST_CASE("select: a time limit does not pass early, and of several the earliest counts") {
+  weft::run([] {
+    chan<int> c;
+    auto begin = clock::now();
+    bool ran = false;
+    CHECK(select(on_recv(c), on_timeout(5ms, [&] { ran = true; })) == 1);
+    CHECK(clock::now() - begin >= 5ms);
+    CHECK(ran);
+    begin = clock::now();
+    CHECK(select(on_timeout(1h), on_timeout(3ms), on_recv(c), on_timeout(2h)) == 1);
+    CHECK(clock::now() - begin < late);
+    CHECK(select(on_timeout(2ms)) == 0);
+    weft::go([=] { c.send(1); });
+    CHECK(select(on_recv(c), on_timeout(1h)) == 0);
+    weft::go([=] { c.send(1); });
+    CHECK(select(on_recv(c), on_timeout(std::chrono::hours::max())) == 0);
+  });
+}
+
+TEST_CASE("select: a value is moved only if its case is chosen") {
+  weft::run([] {
+    chan<std::unique_ptr<int>> full{1}, open{1};
+    full.send(nullptr);
+    auto a = std::make_unique<int>(1), b = std::make_unique<int>(2);
+    CHECK(select(on_send(full, std::move(a)), on_send(open, std::move(b))) == 1);
+    REQUIRE(a);  // NOLINT: that is what is tested
+    CHECK(*a == 1);
+    CHECK_FALSE(b);  // NOLINT
+    CHECK(select(on_send(full, std::move(a)), on_timeout(1ms)) == 1);
+    CHECK(select(on_send(full, std::move(a)), on_default()) == 1);
+    REQUIRE(a);  // NOLINT
+    full.close();
+    CHECK_THROWS_AS(select(on_send(full, std::move(a))), weft::channel_closed);
+    REQUIRE(a);  // NOLINT
+
+    chan<std::string> s{1};
+    std::string text(50, 'x');
+    CHECK(select(on_send(s, text)) == 0);  // an lvalue is copied
+    CHECK(text.size() == 50);
+    CHECK(s.recv() == text);
+    CHECK(select(on_send(s, "converted")) == 0);
+    CHECK(s.recv() == "converted");
+  });
+}
+
+TEST_CASE("select: time limits that race with the other side lose no value") {
+  weft::run([] {
+    const int n = fewer(4000);
+    chan<int> c, d;
+    std::atomic<long> sent{0}, got{0};
+    std::atomic<bool> over{false};
+    weft::wait_group senders, receivers;
+    for (int s = 0; s < 2; ++s) {
+      senders.go([&, c, d, s] {
+        for (int i = 0; i < n; ++i) {
+          std::size_t k = select(on_send(c, i), on_send(d, i), on_timeout(std::chrono::microseconds((i * 7 + s) % 30)));
+          if (k < 2) sent += i;
+        }
+      });
+    }
+    for (int r = 0; r < 2; ++r) {
+      receivers.go([&, c, d, r] {
+        auto take = [&](std::optional<int> v) { got += *v; };
+        for (int i = 0; !over; ++i) {
+          select(on_recv(d, take), on_recv(c, take), on_timeout(std::chrono::microseconds((i * 11 + r) % 30)));
+        }
+      });
+    }
+    senders.wait();
+    over = true;
+    receivers.wait();
+    CHECK(sent == got);
+  });
+}
+
+TEST_CASE("select: two selects meet each other") {
+  weft::run([] {
+    const int n = fewer(5000);
+    chan<int> a, b;
+    std::atomic<long> sent{0}, got{0};
+    std::atomic<int> crossed{0};
+    weft::wait_group w;
+    // Each party sends on one channel and receives on the other; whichever comes first.
+    auto party = [&](const chan<int>& to, const chan<int>& from, int who) {
+      for (int i = 0; i < n; ++i) {
+        select(on_send(to, i, [&] { sent += i; }), on_recv(from, [&](std::optional<int> v) {
+                 got += *v;
+                 if (who < 0) ++crossed;
+               }));
+      }
+    };
+    w.go([&] { party(a, b, 0); });
+    w.go([&] { party(b, a, 1); });
+    w.wait();
+    CHECK(sent == got);
+  });
+}
+
+TEST_CASE("select: an exception that leaves a handler leaves select, and the operation was done") {
+  weft::run([] {
+    chan<int> c{1};
+    CHECK_THROWS_AS(select(on_send(c, 1, [] { throw std::out_of_range("x"); })), std::out_of_range);
+    CHECK(c.size() == 1);
+    CHECK_THROWS_AS(select(on_recv(c, [](std::optional<int>) { throw 5; })), int);
+    CHECK(c.size() == 0);
+    CHECK_THROWS_AS(select(on_recv(c), on_default([] { throw 6; })), int);
+    CHECK_THROWS_AS(select(on_recv(c), on_timeout(1ms, [] { throw 7; })), int);
+  });
+}
+
+TEST_CASE("select: a handler may use the same channels, and select again") {
+  weft::run([] {
+    chan<int> c{1};
+    c.send(1);
+    std::size_t inner = 99;
+    select(on_recv(c, [&](std::optional<int> v) {
+      inner = select(on_recv(c), on_send(c, *v + 1), on_default());
+      c.recv();
+      c.close();
+    }));
+    CHECK(inner == 1);
+    CHECK_THROWS_AS(c.close(), weft::channel_closed);
+  });
+}
+
+TEST_CASE("select: a list of cases made at run time") {
+  weft::run([] {
+    std::vector<chan<int>> c;
+    std::vector<std::optional<int>> out(100);
+    for (int i = 0; i < 100; ++i) c.emplace_back();
+    std::vector<weft::select_case> cases;
+    for (std::size_t i = 0; i < 100; ++i) cases.push_back(on_recv(c[i], out[i]));
+    for (std::size_t i = 0; i < 100; ++i) {
+      weft::go([=] { c[i].send(static_cast<int>(i)); });
+    }
+    std::vector<int> times(100, 0);
+    for (int n = 0; n < 100; ++n) {
+      std::size_t k = select(cases);
+      ++times[k];
+      CHECK(out[k] == static_cast<int>(k));
+    }
+    CHECK(times == std::vector<int>(100, 1));
+
+    cases.push_back(on_default());
+    CHECK(select(cases) == 100);
+    std::vector<weft::select_case> with_limit;
+    with_limit.push_back(on_recv(c[0]));
+    with_limit.push_back(on_timeout(1ms));
+    CHECK(select(with_limit) == 1);
+    CHECK(select(std::move(with_limit)) == 1);
+  });
+}
+
+TEST_CASE("select_case: owns its value; an lvalue is copied each time, an rvalue sent once") {
+  weft::run([] {
+    chan<std::string> c{4};
+    std::vector<weft::select_case> cases;
+    {
+      std::string text(40, 'a');
+      cases.push_back(on_send(c, text));
+      CHECK(text.size() == 40);
+    }
+    CHECK(select(cases) == 0);
+    CHECK(select(cases) == 0);
+    CHECK(c.recv() == std::string(40, 'a'));
+    CHECK(c.recv() == std::string(40, 'a'));
+
+    chan<std::unique_ptr<int>> m{4};
+    std::vector<weft::select_case> moving;
+    moving.push_back(on_send(m, std::make_unique<int>(7)));
+    moving.push_back(on_default());
+    CHECK(select(moving) == 0);
+    CHECK(**m.recv() == 7);
+
+    chan<int> n{2};
+    int ran = 0;
+    std::vector<weft::select_case> mixed;
+    mixed.push_back(on_send(n, 3, [&] { ++ran; }));
+    mixed.push_back(on_recv(n, [&](std::optional<int> v) { ran += *v * 10; }));
+    CHECK(select(mixed) == 0);
+    CHECK(ran == 1);
+    weft::select_case moved = std::move(mixed[1]);
+    mixed.clear();
+    mixed.push_back(std::move(moved));
+    CHECK(select(mixed) == 0);
+    CHECK(ran == 31);
+  });
+}
+
+TEST_CASE("select: from a thread that weft did not start") {
+  weft::run([] {
+    chan<int> a, b, results{8};
+    std::thread t([=] {
+      results.send(select(on_recv(a), on_default()) == 1);
+      results.send(select(on_recv(a), on_timeout(2ms)) == 1);
+      int sum = 0;
+      auto add = [&](std::optional<int> v) { sum += *v; };
+      for (int i = 0; i < 100; ++i) select(on_recv(a, add), on_recv(b, add));
+      results.send(sum);
+      select(on_send(a, 5), on_send(b, 5));
+    });
+    CHECK(results.recv() == 1);
+    CHECK(results.recv() == 1);
+    for (int i = 0; i < 100; ++i) select(on_send(a, 1), on_send(b, 2));
+    int sum = *results.recv();
+    CHECK(sum > 100);
+    CHECK(sum < 200);
+    int got = 0;
+    select(on_recv(a, [&](std::optional<int> v) { got = *v; }), on_recv(b, [&](std::optional<int> v) { got = *v; }));
+    CHECK(got == 5);
+    weft::blocking([&] { t.join(); });
+  });
+}
+
+TEST_CASE("select: between plain threads, without a runtime") {
+  chan<int> a, b{2}, done;
+  constexpr int n = 3000;
+  std::atomic<long> sum{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t) {
+    threads.emplace_back([=] {
+      for (int i = 1; i <= n; ++i) select(on_send(a, i), on_send(b, i));
+    });
+    threads.emplace_back([=, &sum] {
+      auto add = [&](std::optional<int> v) { sum += *v; };
+      for (int i = 0; i < n;) {
+        if (select(on_recv(b, add), on_recv(a, add), on_timeout(1ms)) < 2) ++i;
+      }
+    });
+  }
+  for (auto& t : threads) t.join();
+  CHECK(sum == 2L * n * (n + 1) / 2);
+}
+
+TEST_CASE("select: with timers' channels, and a timer that is stopped while a select waits for it") {
+  weft::run([] {
+    chan<int> never;
+    CHECK(select(on_recv(never), on_recv(weft::after(2ms))) == 1);
+    weft::timer t{1h}, soon{1ms};
+    CHECK(select(on_recv(t.channel()), on_recv(soon.channel())) == 1);
+    weft::ticker tick{1ms};
+    for (int i = 0; i < 3; ++i) CHECK(select(on_recv(t.channel()), on_recv(tick.channel())) == 1);
+    auto waits = weft::spawn([&] { return select(on_recv(t.channel()), on_recv(never)); });
+    weft::sleep(a_while);
+    CHECK(t.stop());
+    t.reset(1ms);
+    CHECK(waits.join() == 0);
+  });
+}
+
+TEST_CASE("select: random parties on random channels keep the sum") {
+  weft::run([] {
+    constexpr std::size_t channels = 6, parties = 8;
+    const int n = fewer(1500);
+    std::vector<chan<int>> c;
+    for (std::size_t i = 0; i < channels; ++i) c.emplace_back(i % 3);
+    std::atomic<long> sent{0}, got{0};
+    weft::wait_group w;
+    for (std::size_t p = 0; p < parties; ++p) {
+      w.go([&, p] {
+        for (int i = 0; i < n; ++i) {
+          auto at = [&](std::size_t k) -> chan<int>& { return c[(p * 7 + static_cast<std::size_t>(i) * 5 + k * k) % channels]; };
+          auto add = [&](std::optional<int> v) { got += *v; };
+          select(on_send(at(0), i, [&] { sent += i; }), on_recv(at(1), add), on_recv(at(2), add),
+                 on_send(at(3), 2 * i, [&] { sent += 2 * i; }), on_timeout(100us));
+        }
+      });
+    }
+    w.wait();
+    for (auto& k : c) {
+      int v;
+      while (k.try_recv(v) == recv_result::value) got += v;
+    }
+    CHECK(sent == got);
+  });
+}

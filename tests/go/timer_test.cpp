@@ -1,0 +1,965 @@
+// What Go's timers promise (time/sleep_test.go, time/tick_test.go; the promises of Go 1.23), one case each.
+
+#include "tests/go/helpers.hpp"
+#include "tests/support/catch.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <limits>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+#include <weft/weft.hpp>
+
+using namespace weft::test;
+using weft::chan;
+using weft::recv_result;
+using weft::time_point;
+
+namespace {
+
+constexpr auto never = std::chrono::hours::max();
+
+// Nothing comes out of the channel, now and a while later.
+template <class Channel>
+bool silent(const Channel& c, clock::duration d = 3ms) {
+  time_point v;
+  return c.recv_for(v, d) == recv_result::empty;
+}
+
+}  // namespace
+
+// --- sleep
+
+TEST_CASE("sleep: never early") {
+  weft::run([] {
+    for (auto d : std::initializer_list<clock::duration>{1ns, 1us, 10us, 50us, 100us, 999us, 1ms, 5ms, 20ms}) {
+      auto begin = clock::now();
+      weft::sleep(d);
+      CHECK(clock::now() - begin >= d);
+    }
+    auto until = clock::now() + 3ms;
+    weft::sleep_until(until);
+    CHECK(clock::now() >= until);
+    // Durations of any kind, rounded up.
+    auto begin = clock::now();
+    weft::sleep(std::chrono::duration<double, std::milli>(1.5));
+    CHECK(clock::now() - begin >= 1500us);
+  });
+}
+
+TEST_CASE("sleep: zero and negative durations and past points return at once") {
+  weft::run([] {
+    auto begin = clock::now();
+    for (int i = 0; i < 1000; ++i) {
+      weft::sleep(0s);
+      weft::sleep(-1h);
+      weft::sleep(std::chrono::hours::min());
+      weft::sleep_until(begin);
+      weft::sleep_until(time_point::min());
+    }
+    CHECK(clock::now() - begin < late);
+  });
+}
+
+TEST_CASE("sleep: those who sleep shorter wake first") {
+  weft::run([] {
+    constexpr int n = 20;
+    chan<int> woke{n};
+    auto begin = clock::now();
+    for (int i = n; i-- > 0;) {
+      weft::go([=] {
+        weft::sleep_until(begin + 10ms + i * 2ms);
+        woke.send(i);
+      });
+    }
+    for (int i = 0; i < n; ++i) CHECK(woke.recv() == i);
+  });
+}
+
+TEST_CASE("sleep: a thousand goroutines wake at one instant") {
+  weft::run([] {
+    const int n = fewer(1000);
+    auto at = clock::now() + 20ms;
+    std::atomic<int> early{0};
+    weft::wait_group w;
+    for (int i = 0; i < n; ++i) {
+      w.go([=, &early] {
+        weft::sleep_until(at);
+        early += clock::now() < at;
+      });
+    }
+    w.wait();
+    CHECK(early == 0);
+  });
+}
+
+TEST_CASE("sleep: a duration too long to fit never ends") {
+  weft::run([] {
+    std::atomic<int> woke{0};
+    weft::go([&] {
+      weft::sleep(never);
+      ++woke;
+    });
+    weft::go([&] {
+      weft::sleep(std::chrono::nanoseconds::max());
+      ++woke;
+    });
+    weft::go([&] {
+      weft::sleep_until(time_point::max());
+      ++woke;
+    });
+    weft::go([&] {
+      weft::sleep(std::chrono::duration<double>(std::numeric_limits<double>::infinity()));
+      ++woke;
+    });
+    weft::sleep(5ms);
+    CHECK(woke == 0);
+  });
+}
+
+TEST_CASE("sleep: a thread that weft did not start sleeps as a thread") {
+  weft::run([] {
+    std::atomic<bool> ok{false};
+    std::thread t([&] {
+      auto begin = clock::now();
+      weft::sleep(3ms);
+      ok = clock::now() - begin >= 3ms;
+    });
+    weft::blocking([&] { t.join(); });
+    CHECK(ok);
+  });
+}
+
+TEST_CASE("sleep: it is late by microseconds, not milliseconds") {
+  weft::run([] {
+    std::vector<clock::duration> lateness;
+    for (int i = 0; i < 60; ++i) {
+      auto until = clock::now() + 300us;
+      weft::sleep_until(until);
+      lateness.push_back(clock::now() - until);
+    }
+    std::sort(lateness.begin(), lateness.end());
+    INFO("median " << lateness[30].count() << " ns");
+    CHECK(lateness[30] < 500us * slowdown);
+  });
+}
+
+// --- after
+
+TEST_CASE("after: one value, the instant that was due") {
+  weft::run([] {
+    auto before = clock::now();
+    auto c = weft::after(3ms);
+    auto after = clock::now();
+    auto v = c.recv();
+    auto now = clock::now();
+    REQUIRE(v);
+    CHECK(*v >= before + 3ms);
+    CHECK(*v <= after + 3ms);
+    CHECK(now >= *v);
+    CHECK(silent(c));
+  });
+}
+
+// time's TestAfterQueuing
+TEST_CASE("after: several come in the order of their times") {
+  weft::run([] {
+    chan<int> order{8};
+    auto await = [=](int slot, const chan<time_point>& c) {
+      weft::go([=] {
+        c.recv();
+        order.send(slot);
+      });
+    };
+    for (int slot : {5, 3, 6, 6, 6, 1}) await(slot, weft::after(slot * 5ms));
+    for (int slot : {1, 3, 5, 6, 6, 6}) CHECK(order.recv() == slot);
+  });
+}
+
+TEST_CASE("after: zero and negative at once, too long never, and dropping the channel is fine") {
+  weft::run([] {
+    CHECK(weft::after(0s).recv().has_value());
+    CHECK(weft::after(-5s).recv().has_value());
+    CHECK(silent(weft::after(never)));
+    for (int i = 0; i < 1000; ++i) {
+      (void)weft::after(std::chrono::microseconds(i));
+      (void)weft::after(never);
+      (void)weft::after(1h);
+    }
+    weft::sleep(2ms);
+  });
+}
+
+// --- timers
+
+TEST_CASE("timer: stop of a pending one is true, then it never fires") {
+  weft::run([] {
+    weft::timer t{2ms};
+    CHECK(t.stop());
+    CHECK_FALSE(t.stop());
+    CHECK(silent(t.channel(), 6ms));
+    CHECK_FALSE(t.stop());
+  });
+}
+
+TEST_CASE("timer: stop after its value was received is false, before it was received true and takes it back") {
+  weft::run([] {
+    weft::timer received{1ms};
+    CHECK(received.channel().recv().has_value());
+    CHECK_FALSE(received.stop());
+
+    weft::timer fired{1ms};
+    weft::sleep(4ms);
+    CHECK(fired.stop());
+    CHECK(silent(fired.channel()));
+    CHECK_FALSE(fired.stop());
+  });
+}
+
+TEST_CASE("timer: reset in each state") {
+  weft::run([] {
+    weft::timer pending{1h};
+    CHECK(pending.reset(1ms));
+    CHECK(pending.channel().recv().has_value());
+
+    CHECK_FALSE(pending.reset(1ms));  // it was received
+    weft::sleep(4ms);
+    auto before = clock::now();
+    CHECK(pending.reset(2ms));  // fired, not received: the old value is gone
+    auto v = pending.channel().recv();
+    REQUIRE(v);
+    CHECK(*v >= before + 2ms);
+
+    CHECK_FALSE(pending.reset(1h));
+    CHECK(pending.stop());
+    CHECK_FALSE(pending.reset(1ms));  // it was stopped
+    CHECK(pending.channel().recv().has_value());
+    CHECK(silent(pending.channel()));
+
+    CHECK_FALSE(pending.reset(never));
+    CHECK(pending.reset(0s));
+    CHECK(pending.channel().recv().has_value());
+    CHECK_FALSE(pending.reset(-1s));
+    CHECK(pending.channel().recv().has_value());
+  });
+}
+
+TEST_CASE("timer: moved earlier, it fires at the new time, though another one comes before the old one") {
+  weft::run([] {
+    weft::timer other{1h}, t{1h};
+    auto begin = clock::now();
+    t.reset(2ms);
+    CHECK(t.channel().recv().has_value());
+    CHECK(clock::now() - begin < late);
+    // Moved later again and again, it fires once, at the last time.
+    begin = clock::now();
+    t.reset(5ms);
+    for (int i = 0; i < 20; ++i) t.reset(5ms + i * 100us);
+    auto v = t.channel().recv();
+    REQUIRE(v);
+    CHECK(*v >= begin + 6900us);
+    CHECK(silent(t.channel()));
+  });
+}
+
+// The promise of Go 1.23.
+TEST_CASE("timer: after stop or reset no value of the earlier setting is received") {
+  weft::run([] {
+    weft::timer t{1h};
+    std::mt19937 random(1);
+    int stale = 0;
+    for (int i = 0; i < fewer(3000); ++i) {
+      auto d = std::chrono::microseconds(random() % 20);
+      t.reset(d);
+      compute_for(std::chrono::microseconds(random() % 25));
+      time_point v;
+      if (i % 2 == 0) {
+        t.stop();
+        stale += t.channel().try_recv(v) != recv_result::empty;
+      } else {
+        auto before = clock::now();
+        t.reset(30us);
+        if (!t.channel().recv(v)) break;
+        stale += v < before + 30us;
+      }
+    }
+    CHECK(stale == 0);
+  });
+}
+
+TEST_CASE("timer: stop says true if and only if the value is not received") {
+  weft::run([] {
+    int wrong = 0;
+    for (int i = 0; i < fewer(1000); ++i) {
+      weft::timer t{std::chrono::microseconds(i % 50)};
+      std::atomic<bool> got{false}, stop{false};
+      auto receiver = weft::spawn([&] {
+        time_point v;
+        while (!stop && !got) got = t.channel().recv_for(v, 100us) == recv_result::value;
+      });
+      compute_for(std::chrono::microseconds((i * 7) % 50));
+      bool stopped = t.stop();
+      weft::sleep(20us);
+      stop = true;
+      receiver.join();
+      wrong += stopped == got;
+    }
+    CHECK(wrong == 0);
+  });
+}
+
+TEST_CASE("timer: many wait for one value, one gets it") {
+  weft::run([] {
+    weft::timer t{3ms};
+    std::atomic<int> got{0};
+    weft::wait_group w;
+    for (int i = 0; i < 10; ++i) {
+      w.go([&] {
+        time_point v;
+        got += t.channel().recv_for(v, 20ms) == recv_result::value;
+      });
+    }
+    w.wait();
+    CHECK(got == 1);
+  });
+}
+
+TEST_CASE("timer: its channel has size and capacity 0 in each state") {
+  weft::run([] {
+    weft::timer t{1ms};
+    weft::ticker k{1ms};
+    auto tc = t.channel();
+    auto kc = k.channel();
+    CHECK(tc.size() == 0);
+    weft::sleep(4ms);
+    CHECK(tc.size() == 0);
+    CHECK(tc.capacity() == 0);
+    CHECK(kc.size() == 0);
+    CHECK(kc.capacity() == 0);
+    CHECK(weft::after(0s).capacity() == 0);
+    CHECK(tc.recv().has_value());
+    CHECK(kc.recv().has_value());
+  });
+}
+
+TEST_CASE("timer: copies of the handle share it, and the last one that goes stops it") {
+  weft::run([] {
+    auto c = [] {
+      weft::timer t{2ms};
+      weft::timer copy = t;
+      CHECK(copy.channel() == t.channel());
+      CHECK(copy.stop());
+      CHECK_FALSE(t.stop());
+      t.reset(2ms);
+      return t.channel();
+    }();
+    CHECK(silent(c, 6ms));  // no handle is left
+
+    std::optional<weft::timer> first{std::in_place, 2ms};
+    weft::timer second = *first;
+    first.reset();
+    CHECK(second.channel().recv().has_value());
+
+    weft::timer moved = std::move(second);
+    CHECK_THROWS_AS(second.stop(), std::logic_error);  // NOLINT: that is what is tested
+    CHECK_FALSE(moved.stop());
+    moved = weft::timer{1ms};
+    CHECK(moved.channel().recv().has_value());
+  });
+}
+
+TEST_CASE("timer: destroyed while pending, fired, or in another P's heap") {
+  weft::run([] {
+    for (int round = 0; round < fewer(40); ++round) {
+      std::vector<weft::timer> timers;
+      std::vector<weft::ticker> tickers;
+      for (int i = 0; i < 50; ++i) {
+        timers.emplace_back(std::chrono::microseconds(i * 3));
+        tickers.emplace_back(std::chrono::microseconds(i + 5));
+      }
+      weft::yield();
+      weft::spawn([ts = std::move(timers)]() mutable {
+        weft::sleep(60us);
+        ts.clear();
+      }).join();
+      std::thread([ks = std::move(tickers)]() mutable { ks.clear(); }).join();
+    }
+  });
+}
+
+TEST_CASE("timer: used from threads that weft did not start") {
+  weft::run([] {
+    chan<int> results{4};
+    std::thread thread([=] {
+      weft::timer t{2ms};
+      results.send(t.channel().recv().has_value());
+      results.send(!t.reset(1h));
+      results.send(t.stop());
+      weft::ticker k{1ms};
+      results.send(k.channel().recv().has_value());
+    });
+    for (int i = 0; i < 4; ++i) CHECK(results.recv() == 1);
+    weft::blocking([&] { thread.join(); });
+  });
+}
+
+TEST_CASE("timer: without a runtime it is an error") {
+  CHECK_THROWS_AS(weft::timer(1ms), std::logic_error);
+  CHECK_THROWS_AS(weft::ticker(1ms), std::logic_error);
+  CHECK_THROWS_AS(weft::after(1ms), std::logic_error);
+  CHECK_THROWS_AS(weft::after_func(1ms, [] {}), std::logic_error);
+}
+
+TEST_CASE("timer: a handle that outlives its run() may be stopped and destroyed") {
+  std::optional<weft::timer> t;
+  std::optional<weft::ticker> k;
+  std::optional<weft::func_timer> f;
+  weft::run([&] {
+    t.emplace(1h);
+    k.emplace(1ms);
+    f.emplace(weft::after_func(1h, [] {}));
+    weft::sleep(3ms);
+  });
+  t->stop();
+  f->stop();
+  weft::run([&] {
+    t->reset(1ms);
+    CHECK(t->channel().recv().has_value());
+  });
+  t.reset();
+  k.reset();
+  f.reset();
+}
+
+// --- tickers
+
+TEST_CASE("ticker: ticks on a grid that does not drift, with the instants that were due") {
+  weft::run([] {
+    auto before = clock::now();
+    weft::ticker k{2ms};
+    auto after = clock::now();
+    time_point first{};
+    for (int i = 1; i <= 10; ++i) {
+      auto v = k.channel().recv();
+      REQUIRE(v);
+      CHECK(clock::now() >= *v);
+      if (i == 1) {
+        first = *v;
+        CHECK(first >= before + 2ms);
+        CHECK(first <= after + 2ms);
+      }
+      CHECK((*v - first) % 2ms == 0ns);
+    }
+  });
+}
+
+TEST_CASE("ticker: a slow receiver misses ticks, one is pending, and then the grid goes on") {
+  weft::run([] {
+    weft::ticker k{2ms};
+    auto first = *k.channel().recv();
+    weft::sleep(11ms);
+    auto pending = *k.channel().recv();
+    CHECK(pending - first == 2ms);  // the oldest one that was not received
+    time_point v;
+    // What comes next is ahead of now, apart from at most one tick that came in between.
+    auto now = clock::now();
+    CHECK(k.channel().recv(v));
+    CHECK(v > now - 2ms);
+    CHECK((v - first) % 2ms == 0ns);
+  });
+}
+
+TEST_CASE("ticker: no tick after stop, also none that was pending; stop does not close the channel") {
+  weft::run([] {
+    weft::ticker k{1ms};
+    weft::sleep(3ms);
+    k.stop();
+    CHECK(silent(k.channel(), 5ms));
+    k.stop();
+    k.reset(1ms);
+    CHECK(k.channel().recv().has_value());
+  });
+}
+
+TEST_CASE("ticker: reset starts a new grid, one period from now") {
+  weft::run([] {
+    weft::ticker k{1h};
+    auto before = clock::now();
+    k.reset(3ms);
+    auto v = *k.channel().recv();
+    CHECK(v >= before + 3ms);
+    auto w = *k.channel().recv();
+    CHECK(w - v == 3ms);
+    weft::sleep(5ms);  // a tick of the old grid is pending
+    before = clock::now();
+    k.reset(2ms);
+    CHECK(*k.channel().recv() >= before + 2ms);
+    k.reset(never);
+    CHECK(silent(k.channel(), 5ms));
+  });
+}
+
+TEST_CASE("ticker: a period that is not positive is an invalid argument") {
+  weft::run([] {
+    CHECK_THROWS_AS(weft::ticker(0s), std::invalid_argument);
+    CHECK_THROWS_AS(weft::ticker(-1ms), std::invalid_argument);
+    weft::ticker k{1h};
+    CHECK_THROWS_AS(k.reset(0s), std::invalid_argument);
+    CHECK_THROWS_AS(k.reset(-1ns), std::invalid_argument);
+    CHECK(silent(k.channel(), 1ms));
+  });
+}
+
+TEST_CASE("ticker: a very short period does not stop the world") {
+  weft::run([] {
+    weft::ticker k{1ns};
+    for (int i = 0; i < 200; ++i) {
+      CHECK(k.channel().recv().has_value());
+      weft::yield();
+    }
+    weft::sleep(2ms);
+    k.stop();
+  });
+}
+
+TEST_CASE("ticker: many at once, each on its own grid") {
+  weft::run([] {
+    std::atomic<int> wrong{0};
+    weft::wait_group w;
+    for (int g = 1; g <= 20; ++g) {
+      w.go([=, &wrong] {
+        auto period = std::chrono::microseconds(200 + 37 * g);
+        weft::ticker k{period};
+        auto first = *k.channel().recv();
+        for (int i = 0; i < 10; ++i) {
+          auto v = *k.channel().recv();
+          wrong += v <= first || (v - first) % period != 0ns;
+        }
+      });
+    }
+    w.wait();
+    CHECK(wrong == 0);
+  });
+}
+
+// --- after_func
+
+TEST_CASE("after_func: runs in a goroutine of its own, not early") {
+  weft::run([] {
+    chan<std::uint64_t> id{1};
+    auto begin = clock::now();
+    weft::after_func(2ms, [=] { id.send(weft::this_goroutine::id()); });  // dropping the handle does not cancel it
+    auto other = id.recv();
+    CHECK(clock::now() - begin >= 2ms);
+    CHECK(other != weft::this_goroutine::id());
+    CHECK(other != 0U);
+  });
+}
+
+TEST_CASE("after_func: what it runs may block, sleep and panic into its own catch, others go on") {
+  weft::run([] {
+    chan<int> c, done{4};
+    weft::after_func(0s, [=] {
+      try {
+        throw c.recv();
+      } catch (const std::optional<int>& v) {
+        done.send(*v);
+      }
+    });
+    weft::after_func(0s, [=] {
+      weft::sleep(1ms);
+      c.send(3);
+    });
+    CHECK(done.recv() == 3);
+  });
+}
+
+// time's TestAfterFunc
+TEST_CASE("after_func: each sets the next") {
+  weft::run([] {
+    chan<int> done{1};
+    struct state {
+      int left = 10;
+      chan<int> done;
+      void operator()() {
+        if (--left >= 0) {
+          weft::after_func(0s, *this);
+        } else {
+          done.send(1);
+        }
+      }
+    };
+    weft::after_func(0s, state{10, done});
+    CHECK(done.recv() == 1);
+  });
+}
+
+TEST_CASE("after_func: stop and reset in each state") {
+  weft::run([] {
+    std::atomic<int> ran{0};
+    auto t = weft::after_func(1h, [&] { ++ran; });
+    CHECK(t.stop());
+    CHECK_FALSE(t.stop());
+    CHECK_FALSE(t.reset(1ms));
+    CHECK(eventually([&] { return ran == 1; }));
+    CHECK_FALSE(t.stop());
+    CHECK_FALSE(t.reset(1h));
+    CHECK(t.reset(1ms));
+    CHECK(eventually([&] { return ran == 2; }));
+    CHECK_FALSE(t.reset(2ms));
+    CHECK(t.stop());
+    weft::sleep(5ms);
+    CHECK(ran == 2);
+    CHECK_FALSE(t.reset(never));
+    CHECK(t.stop());
+  });
+}
+
+TEST_CASE("after_func: runs of one timer may overlap when it is reset") {
+  weft::run([] {
+    std::atomic<int> inside{0}, most{0};
+    chan<void> leave;
+    auto t = weft::after_func(0s, [&, leave] {
+      int n = ++inside;
+      int m = most;
+      while (n > m && !most.compare_exchange_weak(m, n)) {
+      }
+      leave.recv();
+      --inside;
+    });
+    CHECK(eventually([&] { return inside == 1; }));
+    t.reset(0s);
+    CHECK(eventually([&] { return inside == 2; }));
+    leave.close();
+    CHECK(t.stop_and_wait() == false);
+    CHECK(inside == 0);
+    CHECK(most == 2);
+  });
+}
+
+TEST_CASE("after_func: stop_and_wait waits for a running function, and destroys nothing under it") {
+  weft::run([] {
+    for (int i = 0; i < fewer(300); ++i) {
+      auto data = std::make_unique<std::atomic<int>>(0);
+      auto t = weft::after_func(std::chrono::microseconds(i % 20), [p = data.get()] {
+        *p = 1;
+        weft::yield();
+        *p = 2;
+      });
+      compute_for(std::chrono::microseconds(i % 30));
+      bool stopped = t.stop_and_wait();
+      int at = *data;
+      if (at != (stopped ? 0 : 2)) FAIL("stopped: " << stopped << ", but the function is at " << at);
+      data.reset();
+    }
+  });
+}
+
+TEST_CASE("after_func: stop_and_wait from the function itself does not wait for itself") {
+  weft::run([] {
+    chan<int> done{1};
+    auto box = std::make_shared<std::optional<weft::func_timer>>();
+    *box = weft::after_func(1ms, [=] { done.send((*box)->stop_and_wait() ? 1 : 0); });
+    CHECK(done.recv() == 0);
+    weft::sleep(1ms);
+    box->reset();
+  });
+}
+
+TEST_CASE("after_func: stop_and_wait from one of two runs of the function") {
+  weft::run([] {
+    chan<int> done{2};
+    chan<void> second_runs, go_on;
+    std::optional<weft::func_timer> t;
+    std::atomic<int> number{0};
+    t = weft::after_func(1ms, [&, done, second_runs, go_on] {
+      if (++number == 1) {
+        second_runs.recv();
+        t->stop_and_wait();  // waits for the other run, not for this one
+        done.send(1);
+      } else {
+        second_runs.close();
+        go_on.recv();
+        done.send(2);
+      }
+    });
+    CHECK(eventually([&] { return number == 1; }));
+    t->reset(0s);
+    CHECK(eventually([&] { return number == 2; }));
+    weft::sleep(a_while);
+    go_on.close();
+    int v = 0;
+    CHECK(done.recv_for(v, 1s) == recv_result::value);
+    CHECK(done.recv_for(v, 1s) == recv_result::value);
+    t->stop_and_wait();
+  });
+}
+
+TEST_CASE("after_func: the function is destroyed after it ran, or with the stopped timer") {
+  weft::run([] {
+    auto a = std::make_shared<int>(1);
+    weft::after_func(0s, [a] {});
+    CHECK(eventually([&] { return a.use_count() == 1; }));
+    {
+      auto t = weft::after_func(1h, [a] {});
+      CHECK(a.use_count() == 2);
+      CHECK(t.stop());
+    }
+    // A stopped one lies in its heap until somebody cleans up; a few more timers make somebody.
+    CHECK(eventually([&] {
+      auto t = weft::after_func(0s, [] {});
+      weft::sleep(100us);
+      t.stop();
+      return a.use_count() == 1;
+    }));
+  });
+}
+
+// --- many, at once, under way
+
+TEST_CASE("many: 100,000 functions after no time") {
+  weft::run([] {
+    const int n = under_tsan ? 2000 : 100000;
+    std::atomic<int> ran{0};
+    for (int i = 0; i < n; ++i) {
+      weft::after_func(0s, [&] { ++ran; });
+      if (i % 1024 == 0) weft::yield();
+    }
+    CHECK(eventually([&] { return ran == n; }, 30s));
+  });
+}
+
+TEST_CASE("many: 10,000 timers at random times, a third of them stopped, a third moved") {
+  weft::run([] {
+    const int n = fewer(10000);
+    std::mt19937 random(3);
+    std::atomic<int> ran{0}, early{0};
+    std::vector<weft::func_timer> timers;
+    std::vector<std::atomic<std::int64_t>> due(static_cast<std::size_t>(n));
+    auto base = clock::now();
+    for (int i = 0; i < n; ++i) {
+      auto k = static_cast<std::size_t>(i);
+      auto d = std::chrono::microseconds(30000 + random() % 40000);
+      due[k] = (clock::now() + d - base).count();
+      timers.push_back(weft::after_func(d, [&, k, base] {
+        early += clock::now() < base + clock::duration(due[k]);
+        ++ran;
+      }));
+    }
+    int stopped = 0, moved = 0;
+    for (std::size_t k = 0; k < timers.size(); ++k) {
+      if (k % 3 == 0) {
+        stopped += timers[k].stop();
+      } else if (k % 3 == 1) {
+        auto d = std::chrono::microseconds(random() % 60000);
+        due[k] = (clock::now() + d - base).count();
+        moved += timers[k].reset(d);
+      }
+    }
+    int left = n - stopped;
+    CHECK(eventually([&] { return ran >= left; }, 30s));
+    weft::sleep(a_while);
+    int moved_too_late = n / 3 - moved;  // these ran twice
+    CHECK(ran - left <= moved_too_late + 1);
+    CHECK(early == 0);
+    for (auto& t : timers) t.stop_and_wait();
+  });
+}
+
+TEST_CASE("many: setting and stopping leaves no pile of stopped timers") {
+  weft::run([] {
+    weft::timer keep{1h};
+    for (int i = 0; i < fewer(100000); ++i) {
+      weft::timer t{1h};
+      if (i % 64 == 0) weft::yield();
+    }
+    CHECK(eventually([] {
+      weft::sleep(1ms);
+      return weft::runtime_stats().timers < 100;
+    }));
+  });
+}
+
+TEST_CASE("many: a deadline that is pushed on 100,000 times is one timer") {
+  weft::run([] {
+    weft::timer t{1h};
+    for (int i = 0; i < fewer(100000); ++i) t.reset(1h);
+    CHECK(weft::runtime_stats().timers < 50);
+    CHECK(t.stop());
+  });
+}
+
+// time's TestConcurrentTimerReset, TestConcurrentTimerResetStop
+TEST_CASE("at once: stops and resets of one timer by many goroutines") {
+  weft::run([] {
+    weft::timer t{1h};
+    std::atomic<int> ran{0};
+    auto f = weft::after_func(1h, [&] { ++ran; });
+    weft::wait_group w;
+    for (int g = 0; g < 8; ++g) {
+      w.go([&, g] {
+        std::mt19937 random(static_cast<unsigned>(g));
+        for (int i = 0; i < fewer(2000); ++i) {
+          switch (random() % 6) {
+            case 0: t.stop(); break;
+            case 1: f.stop(); break;
+            case 2: f.reset(std::chrono::microseconds(random() % 100)); break;
+            case 3: {
+              time_point v;
+              (void)t.channel().try_recv(v);
+              break;
+            }
+            default: t.reset(std::chrono::microseconds(random() % 100));
+          }
+          if (i % 16 == 0) weft::yield();
+        }
+      });
+    }
+    w.wait();
+    t.stop();
+    f.stop_and_wait();
+    int before = ran;
+    CHECK(silent(t.channel(), 5ms));
+    CHECK(ran == before);
+    t.reset(1ms);
+    f.reset(1ms);
+    CHECK(t.channel().recv().has_value());
+    CHECK(eventually([&] { return ran == before + 1; }));
+    f.stop_and_wait();
+  });
+}
+
+TEST_CASE("at once: each reset of a function's timer that says it was pending took one run back") {
+  weft::run([] {
+    std::atomic<int> armed{0}, taken_back{0}, ran{0};
+    auto f = weft::after_func(1h, [&] { ++ran; });
+    ++armed;
+    weft::wait_group w;
+    for (int g = 0; g < 4; ++g) {
+      w.go([&, g] {
+        for (int i = 0; i < fewer(2000); ++i) {
+          if ((i + g) % 3 == 0) {
+            taken_back += f.stop();
+          } else {
+            ++armed;
+            taken_back += f.reset(std::chrono::microseconds((i * 7 + g) % 30));
+          }
+          if (i % 8 == 0) weft::yield();
+        }
+      });
+    }
+    w.wait();
+    CHECK(eventually([&] { return armed == taken_back + ran; }));
+    f.stop_and_wait();
+  });
+}
+
+TEST_CASE("timers are kept while the number of Ps changes") {
+  weft::run([] {
+    unsigned before = weft::procs();
+    const int n = fewer(200);
+    std::atomic<int> woke{0}, early{0};
+    weft::wait_group w;
+    std::atomic<bool> over{false};
+    weft::ticker k{1ms};
+    std::atomic<int> ticks{0};
+    weft::go([&, c = k.channel()] {
+      while (!over) {
+        time_point v;
+        ticks += c.recv_for(v, 1s) == recv_result::value;
+      }
+      over = false;
+    });
+    for (int i = 0; i < n; ++i) {
+      w.go([&, i] {
+        auto until = clock::now() + std::chrono::microseconds(200 * (i % 150));
+        weft::sleep_until(until);
+        early += clock::now() < until;
+        ++woke;
+      });
+    }
+    for (unsigned p : {4U, 1U, 8U, 2U, 3U, 1U, 5U}) {
+      weft::set_procs(p);
+      weft::sleep(3ms);
+    }
+    w.wait();
+    CHECK(woke == n);
+    CHECK(early == 0);
+    int so_far = ticks;
+    CHECK(eventually([&] { return ticks > so_far + 2; }));
+    over = true;
+    CHECK(eventually([&] { return !over; }));
+    weft::set_procs(before);
+  });
+}
+
+TEST_CASE("a timer fires although every P computes") {
+  weft::run([] {
+    std::atomic<bool> over{false};
+    unsigned n = weft::procs() + 1;
+    weft::wait_group w;
+    for (unsigned i = 0; i < n; ++i) {
+      w.go([&] {
+        while (!over) {
+        }  // never calls weft
+      });
+    }
+    clock::duration worst{};
+    for (int i = 0; i < 5; ++i) {
+      auto until = clock::now() + 1ms;
+      weft::sleep_until(until);
+      worst = std::max(worst, clock::now() - until);
+    }
+    over = true;
+    w.wait();
+    INFO("late by " << std::chrono::duration_cast<std::chrono::microseconds>(worst).count() << " us");
+    CHECK(worst < 500ms * slowdown);
+  });
+}
+
+TEST_CASE("a ticker goes on beside goroutines that yield all the time") {
+  weft::run([] {
+    std::atomic<bool> over{false};
+    weft::wait_group w;
+    for (unsigned i = 0; i < weft::procs() * 2; ++i) {
+      w.go([&] {
+        while (!over) weft::yield();
+      });
+    }
+    weft::ticker k{1ms};
+    auto begin = clock::now();
+    for (int i = 0; i < 20; ++i) k.channel().recv();
+    auto took = clock::now() - begin;
+    over = true;
+    w.wait();
+    CHECK(took >= 20ms);
+    CHECK(took < 1s * slowdown);
+  });
+}
+
+TEST_CASE("a sleep among goroutines that pass messages all the time ends in time") {
+  weft::run([] {
+    std::atomic<bool> over{false};
+    weft::wait_group w;
+    for (unsigned i = 0; i < weft::procs(); ++i) {
+      chan<int> a;
+      w.go([=, &over] {
+        while (!over) a.send(1);
+        a.close();
+      });
+      w.go([=] {
+        for (int v : a) (void)v;
+      });
+    }
+    auto begin = clock::now();
+    for (int i = 0; i < 10; ++i) weft::sleep(1ms);
+    auto took = clock::now() - begin;
+    over = true;
+    w.wait();
+    CHECK(took < 1s * slowdown);
+  });
+}

@@ -13,7 +13,7 @@
 // If T3 reads 0, E1 was not visible at T2, so E3 comes after T2 and reads `revoked`: the M goes the slow way, takes
 // the scheduler's lock and finds its P gone. If T3 reads 1, the taker gives up and takes `revoked` back; the M may
 // have seen it or not, and in the slow way, under the lock, finds that it still has its P. Where the kernel has no
-// membarrier, E2 is a full fence.
+// membarrier, E1, E3, T1 and T3 are sequentially consistent instead, and no barrier is needed.
 //
 // Leaving stores depth with release; T3 reads it with acquire: what the M did with the P is visible to the next owner.
 //
@@ -39,14 +39,16 @@ inline M* enter_runtime() noexcept {
   M* m = this_m();
   if (!m) return nullptr;
   std::uint32_t depth = m->depth.load(relaxed);
+  std::uint32_t requests;
   if (WEFT_UNLIKELY(entry_needs_fence)) {
     m->depth.exchange(depth + 1, seq_cst);
+    requests = m->requests.load(seq_cst);
   } else {
     m->depth.store(depth + 1, relaxed);
     std::atomic_signal_fence(seq_cst);
+    requests = m->requests.load(relaxed);
   }
-  if (WEFT_UNLIKELY(depth == 0 && m->requests.load(relaxed) != 0)) return enter_slow(m);
-  return m;
+  return WEFT_UNLIKELY(requests != 0 && depth == 0) ? enter_slow(m) : m;
 }
 
 // `m`: what enter_runtime returned, or the M that the last suspension came back on.

@@ -21,11 +21,11 @@ nanos earlier(nanos a, nanos b) noexcept {
 }
 
 // Runs what is due in p's heap. *now is read when it is first needed; returns the heap's next time.
-nanos check_timers(P* p, bool own, nanos* now, bool* ran) {
+nanos check_timers(P* p, bool may_clear, nanos* now, bool* ran) {
   nanos next = p->timers.wake_when();
   if (next == 0) return 0;
   if (*now == 0) *now = nanotime();
-  return p->timers.check(*now, own, ran);
+  return p->timers.check(*now, may_clear, ran);
 }
 
 // When the dispatcher has to come by again although there is local work.
@@ -92,7 +92,8 @@ steal_result steal_work(M* m, P* mine, nanos* now, nanos* next_timer) {
       if (victim == mine) continue;
       if (last && sched.timer_mask.has(at)) {
         bool ran = false;
-        *next_timer = earlier(*next_timer, check_timers(victim, false, now, &ran));
+        // Of a P that idles nobody else cleans out the stopped timers.
+        *next_timer = earlier(*next_timer, check_timers(victim, sched.idle_mask.has(at), now, &ran));
         if (ran) {
           // The timers' functions made goroutines ready here; a thief may have come by already.
           bool inherit;
@@ -115,7 +116,7 @@ steal_result steal_work(M* m, P* mine, nanos* now, nanos* next_timer) {
   return {};
 }
 
-// After the M stopped spinning and gave its P up (S3): is there work that somebody made ready meanwhile? If so, takes a
+// After the M gave its P up (S3): is there work that somebody made ready meanwhile? If so, takes a
 // P for it.
 P* recheck_queues() noexcept {
   std::uint32_t n = sched.procs.load(acquire);
@@ -132,7 +133,6 @@ P* recheck_queues() noexcept {
 void start_spinning(M* m) noexcept {
   m->spinning = true;
   sched.spinning.fetch_add(1, seq_cst);
-  sched.need_spinning.store(false, relaxed);
 }
 
 // The last resort: sleeps in the poller until something is ready or the earliest timer is due, if nobody else does.
@@ -244,10 +244,6 @@ G* find_runnable(M* m, bool* inherit) noexcept {
       lock_guard hold(sched.mutex);
       if (sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) continue;
       if (G* g = global_get(p, 0)) return g;
-      if (!m->spinning && sched.need_spinning.load(relaxed)) {
-        start_spinning(m);
-        continue;
-      }
       releasep(m);
       idle_p_put(p);  // S1
     }
@@ -255,11 +251,11 @@ G* find_runnable(M* m, bool* inherit) noexcept {
     if (was_spinning) {
       m->spinning = false;
       sched.spinning.fetch_sub(1, seq_cst);  // S2
-      if (P* again = recheck_queues()) {     // S3
-        acquirep(m, again);
-        start_spinning(m);
-        continue;
-      }
+    }
+    if (P* again = recheck_queues()) {  // S3
+      acquirep(m, again);
+      start_spinning(m);  // S4
+      continue;
     }
     G* g = nullptr;
     if (sleep_in_poller(m, earliest_timer(), was_spinning, &g)) {

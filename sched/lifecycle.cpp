@@ -68,7 +68,6 @@ void reset() noexcept {
   sched.idle_ms = sched.idle_locked_ms = sched.live_ms = sched.detached_ms = 0;
   sched.all_ms.clear();
   sched.spinning.store(0, relaxed);
-  sched.need_spinning.store(false, relaxed);
   sched.poll_waiters.store(0, relaxed);
   sched.poll_until.store(0, relaxed);
   sched.last_poll.store(nanotime(), relaxed);
@@ -98,7 +97,7 @@ void wait_for_ms(nanos deadline) noexcept {
 bool leave_behind(M* m) noexcept {
   m->requests.fetch_or(request::abandoned, seq_cst);
   heavy_barrier();
-  return m->depth.load(acquire) == 0;
+  return m->depth.load(seq_cst) == 0;
 }
 
 }  // namespace
@@ -118,6 +117,7 @@ void start_runtime(const scheduler_options& options) {
     calibrate_ticks();
     reset();
     sched.options = options;
+    pthread_sigmask(SIG_SETMASK, nullptr, &sched.signal_mask);
     sched.default_stacks = stack_class_for(options.stack_size);
     for (std::uint32_t i = 0; i < options.procs; ++i) make_p(i);
   } catch (...) {

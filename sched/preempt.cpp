@@ -9,12 +9,7 @@
 namespace weft::rt {
 
 void heavy_barrier() noexcept {
-  if (entry_needs_fence) {
-    // The entering side fences itself; this is its partner.
-    static constinit atomic<std::uint32_t> word{0};
-    word.fetch_add(1, seq_cst);
-    return;
-  }
+  if (entry_needs_fence) return;  // both sides are seq_cst then
   // Threads that do not run now had their barrier when they were switched out.
   ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 }
@@ -29,9 +24,9 @@ bool detach_running(P* p) noexcept {
   if (m->depth.load(relaxed) != 0) return false;  // in the runtime: it comes by by itself
   m->requests.fetch_or(request::revoked, seq_cst);  // T1
   heavy_barrier();                                  // T2
-  // T3. acquire: what the M did with the P is visible here. The status is read again: it may have entered a system
+  // T3. At least acquire: what the M did with the P is visible here. The status is read again: it may have entered a system
   // call, or another one may hold the P, before the request was made.
-  if (m->depth.load(acquire) != 0 || p->m.load(relaxed) != m || p->status.load(acquire) != p_status::running) {
+  if (m->depth.load(seq_cst) != 0 || p->m.load(relaxed) != m || p->status.load(acquire) != p_status::running) {
     m->requests.fetch_and(~request::revoked, relaxed);
     return false;
   }

@@ -15,19 +15,19 @@
 //
 // append-check-wake, the protocol that loses no wake-up:
 //
-//     who makes work ready                          an M that stops spinning (find.cpp)
-//     A1  append it to a queue, a heap              S1  give the P up: put it on the idle list
-//         (seq_cst store: full barrier)             S2  --spinning (seq_cst)
-//     A2  spinning == 0 and a P idles?              S3  look at every queue, heap and the poller again
+//     who makes work ready                          an M that finds nothing (find.cpp)
+//     A1  append it to a queue, a heap              S1  put the P on the idle list: ++idle_ps (seq_cst)
+//         (seq_cst store: full barrier)             S2  if it was spinning: --spinning (seq_cst)
+//     A2  spinning == 0 and idle_ps != 0?           S3  look at every queue, heap and the poller again
 //         then wake one                             S4  found something: take a P again, spin again
 //
-//     If A2 reads spinning > 0, some S2 comes after it in the single order of seq_cst operations, and its S3
-//     sees A1. If A2 reads no idle P, then each M is running a P, and goes through S1..S3 when it has no work left.
-//     Submitting work that only this P can run (its own queue, while it runs) is never lost either way; the
+//     If A2 reads idle_ps == 0, some S1 comes after it in the single order of seq_cst operations, and its S3 sees
+//     A1. If A2 reads spinning != 0, the same holds for that M's S2 and S3, or it finds the work while it spins.
+//     Otherwise A2 wakes one. What only this P can run (its own queue, while it runs) is never lost either way; the
 //     protocol decides whether somebody else may help.
 //
-// An M that is not spinning when it gives up its P does not look again. If wakep found no idle P at that moment
-// although work was there, it left need_spinning behind: whoever is about to give up a P then spins first.
+//     Go looks again only after spinning, and keeps a flag (needspinning) for the M that gives up its P without having
+//     spun (issue 45867). Looking again always costs one read per P before a sleep, and needs no flag.
 //
 // What an M may lack: an M in a system call left its P behind (syscall.cpp), a detached one lost it (preempt.cpp). It
 // may then use nothing that belongs to a P.
@@ -104,6 +104,7 @@ namespace {
 
 void* m_thread(void* arg) noexcept {
   M* m = static_cast<M*>(arg);
+  pthread_sigmask(SIG_SETMASK, &sched.signal_mask, nullptr);  // sysmon, which starts Ms, blocks all signals
   set_this_thread(m);
   m->bind_to_this_thread();
   m->tid = ::gettid();
@@ -218,8 +219,8 @@ void wakep() noexcept {
     lock_guard hold(sched.mutex);
     p = sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed) ? nullptr : idle_p_get();
     if (!p) {
-      // Nobody idles now; but an M that is just giving up its P may not look again unless it is told to.
-      sched.need_spinning.store(true, seq_cst);
+      // Every P is held, and each M looks again after it gives one up. Under the lock: an M that does so afterwards sees
+      // the work of everybody whom our "spinning" kept from waking somebody.
       sched.spinning.fetch_sub(1, seq_cst);
       return;
     }
@@ -242,7 +243,6 @@ void handoffp(P* p) noexcept {
   std::uint32_t none = 0;
   if (sched.spinning.load(seq_cst) + sched.idle_ps.load(seq_cst) == 0 &&
       sched.spinning.compare_exchange_strong(none, 1, seq_cst, relaxed)) {
-    sched.need_spinning.store(false, relaxed);
     return startm(p, true);
   }
   nanos when;

@@ -18,6 +18,7 @@
 #include "timers/timer_heap.hpp"
 
 #include <array>
+#include <csignal>
 #include <cstdint>
 #include <pthread.h>
 #include <vector>
@@ -139,6 +140,7 @@ struct scheduler_options {
 
 struct scheduler {
   scheduler_options options;
+  sigset_t signal_mask{};  // of the thread that called run(): every M has it, whichever thread starts the M
 
   // Read by every dispatch, written seldom.
   alignas(cache_line) atomic<bool> world_stopping{false};
@@ -152,7 +154,6 @@ struct scheduler {
   // Read when work is made ready.
   alignas(cache_line) atomic<std::uint32_t> idle_ps{0};
   atomic<std::uint32_t> spinning{0};
-  atomic<bool> need_spinning{false};
   atomic<std::uint32_t> global_size{0};
 
   alignas(cache_line) atomic<nanos> last_poll{0};  // 0: somebody blocks in the poller

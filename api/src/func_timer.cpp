@@ -1,7 +1,7 @@
 // after_func: a timer whose function starts a goroutine.
 //
 // As with channels' timers, a sequence number under a lock decides whether a firing still counts. `pending`: armed and f
-// not started for this setting. `running`: how many goroutines of this timer are in f.
+// not started for this setting. `runs`: the goroutines of this timer that are in f; after a reset they may be several.
 
 #include "weft/time.hpp"
 
@@ -68,12 +68,13 @@ class func_timer_core {
    public:
     explicit body(func_timer_core* t) noexcept : t_(t) {
       t_->node.retain();
-      ++t_->running;  // under mutex: fire holds it
+      next_ = t_->runs;  // under mutex: fire holds it
+      t_->runs = this;
     }
     body(const body&) = delete;
     body& operator=(const body&) = delete;
     void operator()() {
-      t_->runner = rt::this_thread()->g;
+      g_.store(rt::this_thread()->g, rt::relaxed);
       t_->closure->call();
     }
     ~body() {
@@ -81,7 +82,10 @@ class func_timer_core {
       stop_waiter* woken = nullptr;
       {
         rt::lock_guard hold(t_->mutex);
-        if (--t_->running == 0) woken = std::exchange(t_->waiters, nullptr);
+        body** at = &t_->runs;
+        while (*at != this) at = &(*at)->next_;
+        *at = next_;
+        if (!t_->runs) woken = std::exchange(t_->waiters, nullptr);
       }
       while (woken) {
         stop_waiter* w = std::exchange(woken, woken->next);
@@ -90,8 +94,16 @@ class func_timer_core {
       t_->node.release();
     }
 
+    // Under mutex: whether g is in f, in the run `first` or one after it.
+    static bool is_in(const body* first, const rt::G* g) noexcept {
+      while (first && first->g_.load(rt::relaxed) != g) first = first->next_;
+      return first != nullptr;
+    }
+
    private:
     func_timer_core* t_;
+    body* next_;
+    rt::atomic<rt::G*> g_{nullptr};  // relaxed: compared only with the reader's own
   };
 
   rt::atomic<std::uint32_t> handles{1};
@@ -101,9 +113,8 @@ class func_timer_core {
   // Under mutex:
   std::uint64_t seq = 0;
   bool pending = false;
-  std::uint32_t running = 0;
+  body* runs = nullptr;
   stop_waiter* waiters = nullptr;
-  rt::atomic<rt::G*> runner{nullptr};
 };
 
 func_timer_core* func_timer_make(std::int64_t ns, std::unique_ptr<func_timer_closure> f) {
@@ -134,7 +145,7 @@ bool func_timer_stop_and_wait(func_timer_core* t) {
   t->mutex.acquire_lock();
   bool pending = t->disarm();
   rt::del_timer(&t->node);
-  if (t->running == 0 || t->runner.load(rt::relaxed) == scope.g()) {
+  if (!t->runs || func_timer_core::body::is_in(t->runs, scope.g())) {
     t->mutex.release_lock();
     return pending;
   }

@@ -4,6 +4,7 @@
 #include "api/src/goroutine.hpp"
 #include "api/src/quit_signal.hpp"
 #include "api/src/support.hpp"
+#include "api/src/sync/parking.hpp"
 #include "runtime/overflow.hpp"
 #include "runtime/stack.hpp"
 #include "sysmon/sysmon.hpp"
@@ -55,7 +56,9 @@ void run_main(const options& o, void (*main)(void*), void* arg) {
       bool sysmon = false;
       ~stopper() {
         if (sysmon) rt::stop_sysmon();
+        ring_for_all(+1);
         rt::stop_runtime();
+        ring_for_all(-1);
       }
     } stop;
     rt::install_overflow_handler();

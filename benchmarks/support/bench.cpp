@@ -81,8 +81,8 @@ void job::report(samples& s) {
 }
 
 void job::print() const {
-  std::printf(R"({"workload": "%s", "procs": %u, "ns_per_op": %.2f, "ops": %zu)", workload_.c_str(), procs_, ns_per_op_,
-              ops_);
+  std::printf(R"({"workload": "%s", "procs": %u)", workload_.c_str(), procs_);
+  if (ops_ > 0) std::printf(R"(, "ns_per_op": %.2f, "ops": %zu)", ns_per_op_, ops_);
   for (auto& [name, value] : notes_) std::printf(R"(, "%s": %.2f)", name.c_str(), value);
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

@@ -9,19 +9,19 @@ namespace {
 
 // One operation: a value there and a value back.
 const bench::workload roundtrip{"roundtrip", [](bench::job& j) {
-  weft::chan<int> ping, pong;
-  weft::go([=] {
-    for (int v : ping) pong.send(v);
-  });
-  j.measure(j.count(1'000'000), [=](std::size_t n) {
-    int v = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      ping.send(v);
-      pong.recv(v);
-    }
-  });
-  ping.close();
-}};
+                                  weft::chan<int> ping, pong;
+                                  weft::go([=] {
+                                    for (int v : ping) pong.send(v);
+                                  });
+                                  j.measure(j.count(1'000'000), [=](std::size_t n) {
+                                    int v = 0;
+                                    for (std::size_t i = 0; i < n; ++i) {
+                                      ping.send(v);
+                                      pong.recv(v);
+                                    }
+                                  });
+                                  ping.close();
+                                }};
 
 // One operation: a value from one of `pairs` producers to one of as many consumers.
 void through_buffer(bench::job& j, std::size_t pairs) {

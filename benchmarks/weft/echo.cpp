@@ -1,4 +1,5 @@
-// Loopback echo: one connection in turns (latency), and 64 at once (throughput). One operation: a message there and back.
+// Loopback echo: one connection in turns (latency), and 64 at once (throughput). One operation: a message there and
+// back.
 #include <weft/sync.hpp>
 
 #include "benchmarks/support/bench.hpp"

@@ -32,33 +32,33 @@ class hogs {
   std::atomic<int> ended_{0};
 };
 
-// Calls f, which returns a time in ns, until the period is over, and at least ten times.
+// Calls f, which returns a time in ns, until the period is over, and at least five times.
 template <class F>
 void sample(bench::job& j, F f) {
   hogs computing;
   bench::samples times;
-  for (auto end = bench::clock::now() + j.period(); times.size() < 10 || bench::clock::now() < end;) times.add(f());
+  for (auto end = bench::clock::now() + j.period(); times.size() < 5 || bench::clock::now() < end;) times.add(f());
   j.report(times);
 }
 
 // How late sleep(1 ms) comes back.
 const bench::workload hogs_sleep{"hogs_sleep", [](bench::job& j) {
-  sample(j, [] {
-    std::int64_t due = bench::now_ns() + 1'000'000;
-    weft::sleep(1ms);
-    return bench::now_ns() - due;
-  });
-}};
+                                   sample(j, [] {
+                                     std::int64_t due = bench::now_ns() + 1'000'000;
+                                     weft::sleep(1ms);
+                                     return bench::now_ns() - due;
+                                   });
+                                 }};
 
 // How long a message there and back takes, one every millisecond.
 const bench::workload hogs_echo{"hogs_echo", [](bench::job& j) {
-  auto stream = weft::net::tcp_stream::connect(bench::start_echo_server());
-  sample(j, [&] {
-    weft::sleep(1ms);
-    std::int64_t start = bench::now_ns();
-    bench::echo(stream);
-    return bench::now_ns() - start;
-  });
-}};
+                                  auto stream = weft::net::tcp_stream::connect(bench::start_echo_server());
+                                  sample(j, [&] {
+                                    weft::sleep(1ms);
+                                    std::int64_t start = bench::now_ns();
+                                    bench::echo(stream);
+                                    return bench::now_ns() - start;
+                                  });
+                                }};
 
 }  // namespace

@@ -679,7 +679,7 @@ TEST_CASE("after_func: stop_and_wait from one of two runs of the function") {
     t = weft::after_func(1ms, [&, done, second_runs, go_on] {
       if (++number == 1) {
         second_runs.recv();
-        t->stop_and_wait();  // waits for the other run, not for this one
+        t->stop_and_wait();  // does not wait: two that waited for each other would do so for ever
         done.send(1);
       } else {
         second_runs.close();
@@ -930,8 +930,8 @@ TEST_CASE("a ticker goes on beside goroutines that yield all the time") {
         while (!over) weft::yield();
       });
     }
-    weft::ticker k{1ms};
     auto begin = clock::now();
+    weft::ticker k{1ms};
     for (int i = 0; i < 20; ++i) k.channel().recv();
     auto took = clock::now() - begin;
     over = true;

@@ -27,12 +27,13 @@
 //   The bell is not in the mutex, since the mutex may be destroyed right after U1; it is one of a fixed set, chosen by the
 //   address and shared by strangers. answer_bell() therefore looks in the queues for that address: somebody who is queued
 //   there is inside lock(), so the mutex exists, and it is the same one or a new one in its place, whose waiters may be woken
-//   without need. Where the kernel has no membarrier, the bells ring always.
+//   without need. Where the kernel has no membarrier, the bells ring always; and they do while a run() ends, so that a
+//   goroutine that only locks and unlocks comes by.
 //
 // Only W0 by somebody who does not hold the mutex needs W1: if the holder itself arms, its own unlock sees that, and so do the
 // holders after it.
 //
-// An heir whose run() ended before it came never comes. Everybody who joins the queue looks for that (drop_dead_heir), and
+// An heir whose run() ended before it came never comes. Everybody who joins the queue looks for that (drop_abandoned), and
 // a thread that is not weft's and may be in the queue across the end of a run() looks again from time to time.
 
 #include "weft/sync/mutex.hpp"
@@ -60,9 +61,12 @@ constexpr rt::nanos thread_looks_again = 100 * rt::millisecond;
 constexpr int lock_looks = 4;
 constexpr int heir_looks = 8;
 
+// What every bell rings beside its waiters: without membarrier, and at the end of a run(). Changed by ring_for_all only.
+constinit rt::atomic<std::uint32_t> rings_for_all{0};
+
 bool register_for_membarrier() noexcept {
   if (::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0) return true;
-  for (mutex_bell& b : mutex_bells) b.rings.store(1, rt::relaxed);
+  ring_for_all(+1);
   return false;
 }
 
@@ -123,7 +127,7 @@ struct mutex_queue {
         p = &(*p)->next_queue;
       }
     }
-    set_bell();
+    set_bell(bucket, bell);
   }
 
   // Claims the first that can be, and returns it, still first. Null: nobody waits, or an heir is on its way.
@@ -143,12 +147,12 @@ struct mutex_queue {
     bool is = w && !w->heir;
     if (was == is) return false;
     m.must_wake_.store(is, rt::relaxed);
-    set_bell();
+    set_bell(bucket, bell);
     return is;
   }
 
-  void set_bell() noexcept {
-    std::uint32_t n = has_membarrier ? 0 : 1;
+  static void set_bell(const sync_bucket& bucket, mutex_bell& bell) noexcept {
+    std::uint32_t n = rings_for_all.load(rt::relaxed);
     for (mutex_waiter* w = bucket.queues; w; w = w->next_queue) n += !w->heir;
     bell.rings.store(n, rt::relaxed);
   }
@@ -183,6 +187,14 @@ struct mutex_queue {
     return p;
   }
 };
+
+void ring_for_all(int change) noexcept {
+  rings_for_all.fetch_add(static_cast<std::uint32_t>(change), rt::relaxed);
+  for (std::size_t i = 0; i < mutex_bells.size(); ++i) {
+    rt::lock_guard hold(bucket_number(i).mutex);
+    mutex_queue::set_bell(bucket_number(i), mutex_bells[i]);
+  }
+}
 
 bool mutex_queue::wait(rt::runtime_scope& scope, mutex_waiter& w, std::int64_t deadline) {
   if (!scope.m()) deadline = std::min(deadline, rt::nanotime() + thread_looks_again);

@@ -1,7 +1,5 @@
 #include "api/src/sync/parking.hpp"
 
-#include "weft/sync/mutex.hpp"
-
 #include <array>
 
 namespace weft::detail {
@@ -10,7 +8,7 @@ namespace {
 constinit std::array<sync_bucket, std::size_t{1} << mutex_bell_bits> buckets;
 }
 
-sync_bucket& bucket_of(const void* object) noexcept { return buckets[address_hash(object)]; }
+sync_bucket& bucket_number(std::size_t i) noexcept { return buckets[i]; }
 
 void push_back(sync_queue& q, sync_waiter& w) noexcept {
   w.queued = true;

@@ -20,7 +20,7 @@
 #pragma once
 
 #include "api/src/support.hpp"
-#include "weft/detail/sync_base.hpp"
+#include "weft/sync/mutex.hpp"
 
 namespace weft::detail {
 
@@ -31,7 +31,12 @@ struct alignas(rt::cache_line) sync_bucket {
   mutex_waiter* queues = nullptr;  // of mutexes (mutex.cpp): each one's first waiter
 };
 
-sync_bucket& bucket_of(const void* object) noexcept;
+sync_bucket& bucket_number(std::size_t i) noexcept;
+inline sync_bucket& bucket_of(const void* object) noexcept { return bucket_number(address_hash(object)); }
+
+// From now on (+1) every unlock of a mutex enters the runtime; -1 takes that back. Around the end of a run(): else a
+// goroutine that only locks and unlocks what is free would never be seen there.
+void ring_for_all(int change) noexcept;
 
 // The lock for an object's queue.
 inline rt::lock& queue_lock(const void* object) noexcept { return bucket_of(object).mutex; }

@@ -7,20 +7,20 @@
 namespace {
 
 const bench::workload roundtrip{"roundtrip", [](bench::job& j) {
-  boost::fibers::unbuffered_channel<int> ping, pong;
-  auto other = bench::start([&] {
-    for (int v : ping) pong.push(v);
-  });
-  j.measure(j.count(1'000'000), [&](std::size_t n) {
-    int v = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      ping.push(v);
-      pong.pop(v);
-    }
-  });
-  ping.close();
-  other.join();
-}};
+                                  boost::fibers::unbuffered_channel<int> ping, pong;
+                                  auto other = bench::start([&] {
+                                    for (int v : ping) pong.push(v);
+                                  });
+                                  j.measure(j.count(1'000'000), [&](std::size_t n) {
+                                    int v = 0;
+                                    for (std::size_t i = 0; i < n; ++i) {
+                                      ping.push(v);
+                                      pong.pop(v);
+                                    }
+                                  });
+                                  ping.close();
+                                  other.join();
+                                }};
 
 void through_buffer(bench::job& j, std::size_t pairs) {
   j.measure(j.count(2'000'000, pairs), [pairs](std::size_t n) {

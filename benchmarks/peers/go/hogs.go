@@ -17,7 +17,7 @@ func withHogs(j *job, sample func() time.Duration) {
 	}
 	time.Sleep(20 * time.Millisecond) // all have begun
 	var times []time.Duration
-	until(j.period(), 10, func() { times = append(times, sample()) })
+	until(j.period(), 5, func() { times = append(times, sample()) })
 	atomic.StoreInt32(&stop, 1)
 	for atomic.LoadInt32(&ended) < 8 {
 		time.Sleep(time.Millisecond)

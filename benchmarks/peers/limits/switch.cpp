@@ -1,5 +1,5 @@
-// The bare switch of stacks that weft and Boost.Fiber are built on. A yield is one; a round trip, a spawn with its join,
-// and a value through an unbuffered channel and back are two.
+// The bare switch of stacks that weft and Boost.Fiber are built on. A yield is one; a round trip, a spawn with its
+// join, and a value through an unbuffered channel and back are two.
 #include <boost/context/detail/fcontext.hpp>
 
 #include <vector>
@@ -22,9 +22,9 @@ void switches(std::size_t n) {
 }
 
 const bench::workload yield{"yield", [](bench::job& j) {
-  std::size_t n = j.count(20'000'000, 2);
-  j.measure_once(n, [=] { switches(n / 2); });
-}};
+                              std::size_t n = j.count(20'000'000, 2);
+                              j.measure_once(n, [=] { switches(n / 2); });
+                            }};
 
 void two_each(bench::job& j) {
   std::size_t n = j.count(10'000'000);

@@ -1,0 +1,70 @@
+"""Running: every workload on every peer, one after the other, round by round."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+TIMEOUT = 120  # seconds for one run
+
+
+def default_procs():
+    """1, 2, 4, ... and all CPUs."""
+    cpus = len(os.sched_getaffinity(0))
+    return sorted({1, 2, cpus} | {1 << i for i in range(cpus.bit_length()) if 1 << i <= cpus})
+
+
+def run_once(peer, workload, procs, scale):
+    """What the program says, or {"error": why it said nothing}."""
+    command = [str(peer.program), workload, str(procs), str(scale)]
+    env = {k: v for k, v in os.environ.items() if k not in ("WEFT_PROCS", "WEFT_DEBUG", "GOMAXPROCS", "GODEBUG", "GOGC")}
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, env=env)
+    except subprocess.TimeoutExpired:
+        return {"error": f"not done after {TIMEOUT} s"}
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines()
+        return {"error": f"exit status {done.returncode}" + (f": {lines[0]}" if lines else "")}
+    return json.loads(done.stdout)
+
+
+def plan(peers, workloads, procs):
+    """The runs of one round, with those of one workload side by side."""
+    known = {p.name: set(p.workloads()) for p in peers}
+    return [
+        (peer, w, p)
+        for w in workloads
+        for p in procs
+        for peer in peers
+        if w in known[peer.name] and (peer.any_procs or p == procs[0])
+    ]
+
+
+def measure(peers, workloads, procs, scale, rounds, budget=None):
+    """All runs, as a list of dictionaries. It stops before a round that would exceed the budget, in seconds."""
+    runs = []
+    todo = plan(peers, workloads, procs)
+    gave_up = set()  # what failed is not tried again
+    begin = time.monotonic()
+    for number in range(1, rounds + 1):
+        round_begin = time.monotonic()
+        for i, (peer, workload, p) in enumerate(todo, 1):
+            if (peer.name, workload, p) in gave_up:
+                continue
+            progress(f"round {number}/{rounds}, {i}/{len(todo)}: {workload} on {p} P, {peer.name}")
+            result = run_once(peer, workload, p if peer.any_procs else 1, scale)
+            if "error" in result:
+                gave_up.add((peer.name, workload, p))
+            runs.append({"round": number, "peer": peer.name, **result, "workload": workload, "procs": p})
+        now = time.monotonic()
+        if budget and now - begin + (now - round_begin) > budget:
+            break
+    progress("")
+    return runs
+
+
+def progress(text):
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\033[K{text}")
+        sys.stderr.flush()

@@ -1,0 +1,88 @@
+"""The programs that are compared, and how they are built."""
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILDS = ROOT / "build" / "bench"
+
+
+class Failure(Exception):
+    pass
+
+
+@dataclass
+class Peer:
+    name: str
+    program: Path
+    version: str = ""
+    any_procs: bool = True  # False: it knows one thread only, so it runs at one P and stands for all
+
+    def workloads(self):
+        return output([self.program, "list"]).split()
+
+
+def output(command, **options):
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, **options)
+    if done.returncode != 0:
+        raise Failure(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+    return done.stdout.strip()
+
+
+def build_cpp(folder):
+    """Brings the benchmarks of a meson build folder up to date."""
+    if not (folder / "build.ninja").exists():
+        raise Failure(f"{folder} is no build folder: ./dev bench makes one, or --build names another")
+    targets = [
+        line.split(":")[0]
+        for line in output(["ninja", "-C", folder, "-t", "targets", "all"]).splitlines()
+        if line.startswith("benchmarks/") and "cpp_LINKER" in line
+    ]
+    if not targets:
+        raise Failure(f"{folder} is configured without the benchmarks")
+    output(["ninja", "-C", folder, *targets])
+
+
+def build_go():
+    """Go's twin, or None where there is no Go."""
+    if not shutil.which("go"):
+        return None
+    # Its go.mod asks for an old language, so that an old Go can build it. A newer one shall run as it does by default.
+    env = os.environ | {"GOTOOLCHAIN": "local", "GOFLAGS": "-buildvcs=false"}
+    version = output(["go", "env", "GOVERSION"], env=env)
+    source = ROOT / "benchmarks" / "peers" / "go"
+    folder = BUILDS / "go"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "go.mod").write_text(f"module weft.invalid/benchmarks\n\ngo {'.'.join(version[2:].split('.')[:2])}\n")
+    output(["go", "build", "-modfile", folder / "go.mod", "-o", folder / "go-bench", "."], cwd=source, env=env)
+    return Peer("go", folder / "go-bench", version)
+
+
+def boost_version():
+    header = Path("/usr/include/boost/version.hpp")
+    if header.exists():
+        for line in header.read_text().splitlines():
+            if line.startswith("#define BOOST_LIB_VERSION"):
+                return line.split('"')[1].replace("_", ".")
+    return ""
+
+
+def commit(path=ROOT):
+    try:
+        name = output(["git", "-C", path, "rev-parse", "--short", "HEAD"])
+        return name + ("-dirty" if output(["git", "-C", path, "status", "--porcelain", "-uno"]) else "")
+    except (Failure, FileNotFoundError):
+        return "unknown"
+
+
+def all_peers(build):
+    build_cpp(build)
+    programs = build / "benchmarks"
+    peers = [Peer("weft", programs / "weft-bench", commit()), build_go()]
+    if (programs / "boost-fiber-bench").exists():
+        peers.append(Peer("boost.fiber", programs / "boost-fiber-bench", boost_version()))
+    peers.append(Peer("limit", programs / "limits-bench", "the bare machine", any_procs=False))
+    return [p for p in peers if p]

@@ -1,0 +1,67 @@
+"""What is compared: the rows of the table, and what weft is to reach in each."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Row:
+    workload: str
+    title: str
+    metric: str = "ns_per_op"
+    # At most so many times what Go takes; by number of procs: the largest that is not above counts.
+    ratio: dict = field(default_factory=dict)
+    # The same for the first milestone, where the final one is far.
+    first_ratio: float | None = None
+    # At most so many ns, whatever Go takes.
+    at_most: float | None = None
+
+    def ratio_for(self, procs):
+        known = [p for p in self.ratio if p <= procs]
+        return self.ratio[max(known)] if known else None
+
+
+def _ratio(value):
+    return {1: value}
+
+
+ROWS = [
+    Row("yield", "yield, 8 goroutines", ratio=_ratio(0.20), first_ratio=0.5),
+    Row("roundtrip", "unbuffered channel, there and back", ratio=_ratio(0.22), first_ratio=0.5),
+    Row("spawn_join", "spawn and join", ratio=_ratio(0.25), first_ratio=0.5),
+    Row("spawn_batch", "spawn 1000, join 1000", ratio=_ratio(0.25), first_ratio=0.5),
+    Row("skynet", "skynet, each of 10^6 leaves", ratio=_ratio(0.30), first_ratio=0.5),
+    Row("wait_group", "wait group of 1000"),
+    Row("fib", "fork-join fib, each fork"),
+    Row("buffered_1_1", "buffered channel, 1 to 1", ratio=_ratio(0.40)),
+    Row("buffered_8_8", "buffered channel, 8 to 8", ratio=_ratio(0.40)),
+    Row("sieve", "prime sieve, each hop of 1000 primes", ratio=_ratio(0.30)),
+    Row("select_4", "select of 4", ratio=_ratio(0.35)),
+    Row("select_default", "select with default, nothing ready", ratio=_ratio(1.0)),
+    Row("select_timeout", "select with timeout, a value comes"),
+    Row("mutex_64", "64 goroutines on one mutex", ratio={1: 0.8, 2: 0.4}),
+    Row("wake_all", "wake 10^6 parked, each", ratio=_ratio(0.5)),
+    Row("wake_all", "memory of a parked goroutine", metric="bytes_per_parked"),
+    Row("timer_create_stop", "timer: create and stop", ratio=_ratio(0.30)),
+    Row("timer_reset", "timer: reset", ratio=_ratio(0.40)),
+    Row("timer_add_1m", "timer: add to a heap of 10^6", ratio=_ratio(0.50)),
+    Row("timer_stop_1m", "timer: stop in a heap of 10^6", ratio=_ratio(0.50)),
+    Row("after_func_1m", "10^6 after_func within 1 ms, each", ratio=_ratio(0.35)),
+    Row("sleep_1m", "10^6 goroutines sleep 100 ms, each", ratio=_ratio(0.70)),
+    Row("late_50us", "sleep 50 us: late, p50", metric="p50_ns", at_most=15e3),
+    Row("late_50us", "sleep 50 us: late, p99", metric="p99_ns"),
+    Row("late_200us", "sleep 200 us: late, p50", metric="p50_ns", at_most=15e3),
+    Row("late_200us", "sleep 200 us: late, p99", metric="p99_ns"),
+    Row("late_1ms", "sleep 1 ms: late, p50", metric="p50_ns"),
+    Row("late_1ms", "sleep 1 ms: late, p99", metric="p99_ns", at_most=60e3),
+    Row("late_5ms", "sleep 5 ms: late, p50", metric="p50_ns"),
+    Row("late_5ms", "sleep 5 ms: late, p99", metric="p99_ns", at_most=60e3),
+    Row("hogs_sleep", "sleep 1 ms beside 8 hogs: late, p50", metric="p50_ns", at_most=0.5e6),
+    Row("hogs_sleep", "sleep 1 ms beside 8 hogs: late, p99", metric="p99_ns", at_most=2e6),
+    Row("hogs_sleep", "sleep 1 ms beside 8 hogs: late, max", metric="max_ns", at_most=10e6),
+    Row("hogs_echo", "echo beside 8 hogs, p50", metric="p50_ns"),
+    Row("hogs_echo", "echo beside 8 hogs, p99", metric="p99_ns", at_most=4e6),
+    Row("echo", "loopback echo, 1 connection"),
+    Row("echo_64", "loopback echo, 64 connections, each"),
+]
+
+WORKLOADS = list(dict.fromkeys(row.workload for row in ROWS))

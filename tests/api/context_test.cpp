@@ -1,0 +1,287 @@
+// <weft/context.hpp>: trees of contexts, their ends, values, deadlines and stop tokens.
+#include "tests/support/catch.hpp"
+
+#include <weft/chan.hpp>
+#include <weft/context.hpp>
+#include <weft/go.hpp>
+#include <weft/runtime.hpp>
+#include <weft/select.hpp>
+#include <weft/sync.hpp>
+#include <weft/time.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+using namespace std::chrono_literals;
+using steady = std::chrono::steady_clock;
+
+namespace {
+
+struct user_key {
+  using value_type = std::string;
+};
+struct shared_key {
+  using value_type = std::shared_ptr<int>;
+};
+struct number_key {
+  using value_type = int;
+};
+
+bool closed(const weft::context& c) { return c.done().try_recv() == weft::recv_result::closed; }
+bool canceled(const weft::context& c) { return c.err() == std::errc::operation_canceled && closed(c); }
+bool timed_out(const weft::context& c) { return c.err() == std::errc::timed_out && closed(c); }
+bool active(const weft::context& c) { return !c.err() && !closed(c) && !c.cause(); }
+
+std::string what(const std::exception_ptr& e) {
+  if (!e) return "";
+  try {
+    std::rethrow_exception(e);
+  } catch (const std::exception& x) {
+    return x.what();
+  }
+}
+
+void take(const weft::context&) {}
+
+// Part of a temporary, `ctx` cannot be used; part of a variable, it can.
+using temporary_ctx = decltype((weft::with_cancel(weft::background()).ctx));
+using variable_ctx = decltype((std::declval<weft::cancellable&>().ctx));
+static_assert(!std::is_convertible_v<temporary_ctx, weft::context>);
+static_assert(!std::is_invocable_v<decltype(take), temporary_ctx>);
+static_assert(std::is_convertible_v<variable_ctx, weft::context>);
+static_assert(std::is_invocable_v<decltype(take), variable_ctx>);
+template <class T>
+concept has_done = requires(T&& t) { std::forward<T>(t).done(); };
+static_assert(!has_done<temporary_ctx> && has_done<variable_ctx> && has_done<weft::context>);
+
+}  // namespace
+
+TEST_CASE("context: the background is never cancelled") {
+  weft::context c = weft::background();
+  REQUIRE(c.done().is_nil());
+  REQUIRE(!c.err());
+  REQUIRE(c.cause() == nullptr);
+  REQUIRE(!c.deadline());
+  REQUIRE(c.value<user_key>() == nullptr);
+  REQUIRE_FALSE(c.stop_token().stop_possible());
+  auto v = weft::with_value<number_key>(c, 1);
+  REQUIRE(v.done().is_nil());
+  REQUIRE_FALSE(v.stop_token().stop_possible());
+}
+
+TEST_CASE("context: cancelling goes down, not up") {
+  auto [top, cancel_top] = weft::with_cancel(weft::background());
+  auto [left, cancel_left] = weft::with_cancel(top);
+  auto [right, cancel_right] = weft::with_cancel(top);
+  auto below = weft::with_cancel(weft::with_value<number_key>(left, 7));
+  REQUIRE(active(top));
+  REQUIRE(active(below.ctx));
+  cancel_left();
+  REQUIRE(canceled(left));
+  REQUIRE(canceled(below.ctx));
+  REQUIRE(active(top));
+  REQUIRE(active(right));
+  REQUIRE(*below.ctx.value<number_key>() == 7);
+  cancel_top();
+  cancel_top();
+  REQUIRE(canceled(right));
+  auto [late, cancel_late] = weft::with_cancel(right);  // below a cancelled one
+  REQUIRE(canceled(late));
+}
+
+TEST_CASE("context: cancel cancels when it is destroyed; handles share") {
+  weft::context kept;
+  {
+    auto c = weft::with_cancel(weft::background());
+    kept = c.ctx;
+    auto moved = std::move(c.cancel);
+    c.cancel();  // empty now
+    REQUIRE(active(kept));
+  }
+  REQUIRE(canceled(kept));
+}
+
+TEST_CASE("context: causes") {
+  auto [top, cancel_top] = weft::with_cancel(weft::background());
+  auto [own, cancel_own] = weft::with_cancel(top);
+  auto [below, cancel_below] = weft::with_cancel(top);
+  cancel_own(std::make_exception_ptr(std::runtime_error("own reason")));
+  cancel_top(std::make_exception_ptr(std::runtime_error("reason")));
+  cancel_below();  // too late to matter
+  REQUIRE(what(own.cause()) == "own reason");
+  REQUIRE(what(top.cause()) == "reason");
+  REQUIRE(what(below.cause()) == "reason");
+  auto [plain, cancel_plain] = weft::with_cancel(weft::background());
+  cancel_plain();
+  REQUIRE_THROWS_AS(std::rethrow_exception(plain.cause()), std::system_error);
+}
+
+TEST_CASE("context: values are found from below and live as long as the context") {
+  auto counted = std::make_shared<int>(0);
+  {
+    auto a = weft::with_value<user_key>(weft::background(), "ann");
+    auto b = weft::with_value<shared_key>(a, counted);
+    auto [c, cancel] = weft::with_cancel(b);
+    auto d = weft::with_value<user_key>(c, "dan");
+    REQUIRE(*c.value<user_key>() == "ann");
+    REQUIRE(*d.value<user_key>() == "dan");
+    REQUIRE(*d.value<shared_key>() == counted);
+    REQUIRE(d.value<number_key>() == nullptr);
+    REQUIRE(counted.use_count() == 2);
+  }
+  REQUIRE(counted.use_count() == 1);
+}
+
+TEST_CASE("context: deadlines") {
+  bool ok = true;
+  steady::duration took{};
+  weft::run([&] {
+    auto begin = steady::now();
+    auto [ctx, cancel] = weft::with_timeout(weft::background(), 5ms);
+    auto [below, cancel_below] = weft::with_cancel(ctx);
+    auto [later, cancel_later] = weft::with_timeout(ctx, 1h);
+    auto [sooner, cancel_sooner] = weft::with_deadline(ctx, begin + 1ms);
+    ok = ok && ctx.deadline() && *ctx.deadline() >= begin + 5ms && *ctx.deadline() < begin + 1s;
+    ok = ok && later.deadline() == ctx.deadline() && below.deadline() == ctx.deadline();
+    ok = ok && sooner.deadline() == begin + 1ms;
+    ok = ok && active(ctx);
+    ok = ok && !sooner.done().recv() && timed_out(sooner);
+    ok = ok && !below.done().recv();
+    took = steady::now() - begin;
+    ok = ok && timed_out(ctx) && timed_out(below) && timed_out(later);
+    ok = ok && what(below.cause()) != "";
+
+    auto [past, cancel_past] = weft::with_timeout(weft::background(), -1s);
+    ok = ok && timed_out(past);
+    auto [never, cancel_never] = weft::with_timeout(weft::background(), std::chrono::hours::max());
+    ok = ok && active(never) && !never.deadline();
+    auto [early, cancel_early] = weft::with_timeout(weft::background(), 1h);
+    cancel_early();
+    ok = ok && canceled(early);
+  });
+  REQUIRE(ok);
+  REQUIRE(took >= 5ms);
+}
+
+TEST_CASE("context: without a runtime everything but timers works") {
+  auto [ctx, cancel] = weft::with_cancel(weft::background());
+  std::thread t([cancel = std::move(cancel)] { cancel(); });
+  REQUIRE_FALSE(ctx.done().recv());
+  t.join();
+  REQUIRE(canceled(ctx));
+  REQUIRE_THROWS_AS((void)weft::with_timeout(weft::background(), 1h), std::logic_error);
+  auto [past, cancel_past] = weft::with_timeout(weft::background(), 0s);
+  REQUIRE(timed_out(past));
+  auto [below, cancel_below] = weft::with_timeout(past, 1h);
+  REQUIRE(timed_out(below));
+}
+
+TEST_CASE("context: channels and select give up with it") {
+  std::error_code sent, received;
+  std::size_t chosen = 9;
+  weft::run([&] {
+    auto [ctx, cancel] = weft::with_timeout(weft::background(), 2ms);
+    weft::chan<int> c;
+    try {
+      c.send(1, ctx);
+    } catch (const std::system_error& e) {
+      sent = e.code();
+    }
+    auto other = weft::with_cancel(weft::background());
+    weft::go([&] { other.cancel(); });
+    try {
+      c.recv(other.ctx);
+    } catch (const std::system_error& e) {
+      received = e.code();
+    }
+    chosen = weft::select(weft::on_recv(c, [](std::optional<int>) {}), weft::on_recv(ctx.done(), [](bool) {}));
+  });
+  REQUIRE(sent == std::errc::timed_out);
+  REQUIRE(received == std::errc::operation_canceled);
+  REQUIRE(chosen == 1);
+}
+
+TEST_CASE("context: stop tokens") {
+  auto [top, cancel_top] = weft::with_cancel(weft::background());
+  auto below = weft::with_cancel(weft::with_value<number_key>(top, 1));
+  std::stop_token token = below.ctx.stop_token();
+  REQUIRE(token.stop_possible());
+  REQUIRE_FALSE(token.stop_requested());
+  int called = 0;
+  bool whole_tree = false;
+  std::stop_callback on_stop(top.stop_token(), [&, &tree = below.ctx] {
+    ++called;
+    whole_tree = canceled(tree);
+  });
+  std::stop_callback on_stop_below(token, [&, &again = cancel_top] {
+    ++called;
+    again();  // from within
+  });
+  cancel_top();
+  REQUIRE(called == 2);
+  REQUIRE(whole_tree);
+  REQUIRE(token.stop_requested());
+  REQUIRE(below.ctx.stop_token().stop_requested());
+  auto [late, cancel_late] = weft::with_cancel(top);
+  REQUIRE(late.stop_token().stop_requested());
+
+  bool by_deadline = false;
+  weft::run([&] {
+    auto [ctx, cancel] = weft::with_timeout(weft::background(), 1ms);
+    weft::event stopped;
+    std::stop_callback set(ctx.stop_token(), [&] { stopped.set(); });
+    by_deadline = stopped.wait_for(10s);
+  });
+  REQUIRE(by_deadline);
+}
+
+TEST_CASE("context: a cancelled child leaves nothing in its parent") {
+  auto probe = std::make_shared<int>(0);
+  weft::run([&] {
+    auto [top, cancel_top] = weft::with_cancel(weft::background());
+    for (int i = 0; i < 1000; ++i) {
+      auto [child, cancel] = weft::with_cancel(weft::with_value<shared_key>(top, probe));
+      auto [timed, cancel_timed] = weft::with_timeout(child, 1h);
+      (void)timed.done();
+    }
+  });
+  REQUIRE(probe.use_count() == 1);
+}
+
+TEST_CASE("context: many cancel, come and go at once") {
+  std::atomic<int> wrong{0};
+  weft::run([&] {
+    for (int round = 0; round < 100; ++round) {
+      auto [top, cancel_top] = weft::with_cancel(weft::background());
+      weft::wait_group wg;
+      for (int i = 0; i < 8; ++i) {
+        wg.go([&, &root = top] {
+          for (int k = 0; k < 20; ++k) {
+            auto [a, cancel_a] = weft::with_timeout(root, 1h);
+            auto [b, cancel_b] = weft::with_cancel(a);
+            if (k % 4 == 0) (void)b.stop_token();
+            if (k % 3 == 0) weft::go([c = b] { (void)c.done().recv(); });
+            if (k % 2 == 0) cancel_a();
+            if (k % 2 == 0 && !canceled(b)) wrong.fetch_add(1);
+          }
+        });
+      }
+      for (int i = 0; i < 2; ++i) {
+        wg.go([&, &root = top, &cancel = cancel_top] {
+          weft::yield();
+          auto [mine, cancel_mine] = weft::with_cancel(root);
+          cancel();
+          if (!canceled(root) || !canceled(mine)) wrong.fetch_add(1);
+        });
+      }
+      wg.wait();
+    }
+  });
+  REQUIRE(wrong.load() == 0);
+}

@@ -1,0 +1,276 @@
+// What C++ adds to goroutines: exceptions, errno and variables of its own belong to the goroutine, whatever thread it
+// comes back on.
+
+#include "tests/go/helpers.hpp"
+#include "tests/support/catch.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <exception>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+#include <weft/weft.hpp>
+
+using namespace weft::test;
+using weft::chan;
+
+namespace {
+
+// Lets this goroutine come back on some other thread, if there is one.
+void wander(int i) {
+  switch (i % 4) {
+    case 0: weft::yield(); break;
+    case 1: weft::sleep(20us); break;
+    case 2: weft::blocking([] { ::usleep(20); }); break;
+    default: weft::spawn([] { weft::yield(); }).join();
+  }
+}
+
+template <class F>
+void on_many(int goroutines, F f) {
+  weft::run([&] {
+    weft::wait_group w;
+    for (int g = 0; g < goroutines; ++g) w.go([&, g] { f(g); });
+    w.wait();
+  });
+}
+
+}  // namespace
+
+TEST_CASE("exceptions: a goroutine may wait in a catch block, and rethrow afterwards") {
+  std::atomic<int> wrong{0};
+  on_many(16, [&](int g) {
+    for (int i = 0; i < fewer(40); ++i) {
+      std::string mine = std::to_string(g) + "." + std::to_string(i);
+      try {
+        try {
+          throw std::runtime_error(mine);
+        } catch (const std::runtime_error& e) {
+          wander(g + i);
+          if (e.what() != mine) ++wrong;
+          try {
+            throw std::out_of_range("inner " + mine);
+          } catch (const std::exception& inner) {
+            wander(g + i + 1);
+            if (inner.what() != "inner " + mine) ++wrong;
+          }
+          wander(i);
+          throw;
+        }
+      } catch (const std::runtime_error& e) {
+        if (e.what() != mine) ++wrong;
+      }
+      if (std::current_exception()) ++wrong;
+      if (std::uncaught_exceptions() != 0) ++wrong;
+    }
+  });
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("exceptions: current_exception is the goroutine's own") {
+  std::atomic<int> wrong{0};
+  on_many(16, [&](int g) {
+    for (int i = 0; i < fewer(40); ++i) {
+      std::exception_ptr kept;
+      try {
+        throw g * 1000 + i;
+      } catch (...) {
+        wander(g * i);
+        kept = std::current_exception();
+      }
+      wander(g);
+      try {
+        std::rethrow_exception(kept);
+      } catch (int v) {
+        if (v != g * 1000 + i) ++wrong;
+      }
+    }
+  });
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("exceptions: a goroutine may wait in a destructor while one unwinds") {
+  std::atomic<int> wrong{0};
+  on_many(16, [&](int g) {
+    struct waits {
+      std::atomic<int>& wrong;
+      int i;
+      ~waits() {
+        if (std::uncaught_exceptions() != 1) ++wrong;
+        wander(i);
+        if (std::uncaught_exceptions() != 1) ++wrong;
+        try {
+          throw i;
+        } catch (int v) {
+          wander(i + 1);
+          if (v != i) ++wrong;
+          if (std::uncaught_exceptions() != 1) ++wrong;
+        }
+      }
+    };
+    for (int i = 0; i < fewer(40); ++i) {
+      try {
+        waits a{wrong, g + i};
+        waits b{wrong, g + i + 1};
+        throw std::to_string(i);
+      } catch (const std::string& s) {
+        if (s != std::to_string(i)) ++wrong;
+      }
+      if (std::uncaught_exceptions() != 0) ++wrong;
+    }
+  });
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("exceptions: from one goroutine to another") {
+  weft::run([] {
+    chan<std::exception_ptr> c;
+    for (int i = 0; i < 50; ++i) {
+      weft::go([=] {
+        try {
+          throw std::runtime_error(std::to_string(i));
+        } catch (...) {
+          c.send(std::current_exception());
+        }
+      });
+    }
+    std::set<std::string> seen;
+    for (int i = 0; i < 50; ++i) {
+      try {
+        std::rethrow_exception(*c.recv());
+      } catch (const std::runtime_error& e) {
+        seen.insert(e.what());
+      }
+    }
+    CHECK(seen.size() == 50);
+  });
+}
+
+TEST_CASE("exceptions: a nested one keeps its story across goroutines") {
+  weft::run([] {
+    auto t = weft::spawn([] {
+      try {
+        weft::spawn([] { throw std::runtime_error("inside"); }).join();
+      } catch (...) {
+        std::throw_with_nested(std::logic_error("outside"));
+      }
+    });
+    try {
+      t.join();
+      FAIL("nothing was thrown");
+    } catch (const std::logic_error& e) {
+      CHECK(std::string(e.what()) == "outside");
+      CHECK_THROWS_WITH(std::rethrow_if_nested(e), "inside");
+    }
+  });
+}
+
+// Not `errno` itself, twice in one function: compilers take its address once, and then it is that of the thread on which
+// the function began.
+namespace {
+__attribute__((noinline)) void set_errno(int e) { errno = e; }
+__attribute__((noinline)) int get_errno() {
+  asm volatile("");
+  return errno;
+}
+}  // namespace
+
+TEST_CASE("errno belongs to the goroutine") {
+  std::atomic<int> wrong{0};
+  on_many(16, [&](int g) {
+    for (int i = 0; i < fewer(60); ++i) {
+      set_errno(100 + g);
+      wander(g + i);
+      if (get_errno() != 100 + g) ++wrong;
+    }
+  });
+  CHECK(wrong == 0);
+  weft::run([] {
+    set_errno(77);
+    CHECK(weft::spawn([] { return get_errno(); }).join() == 0);
+    CHECK(get_errno() == 77);
+    weft::blocking([] { ::close(-1); });
+    CHECK(get_errno() == EBADF);
+  });
+}
+
+namespace {
+struct tracked {
+  static inline std::atomic<int> alive{0};
+  int value = 0;
+  tracked() { ++alive; }
+  ~tracked() { --alive; }
+};
+weft::local<tracked> a_local;
+weft::local<std::string> a_string;
+weft::local<std::unique_ptr<int>> a_pointer;
+}  // namespace
+
+TEST_CASE("local: each goroutine has its own, also after it moved to another thread") {
+  std::atomic<int> wrong{0};
+  on_many(16, [&](int g) {
+    if (a_local->value != 0 || !a_string->empty()) ++wrong;
+    a_local->value = g;
+    *a_string = std::to_string(g);
+    for (int i = 0; i < fewer(40); ++i) {
+      wander(g + i);
+      if (a_local->value != g || a_string.get() != std::to_string(g)) ++wrong;
+    }
+  });
+  CHECK(wrong == 0);
+  CHECK(tracked::alive == 0);
+}
+
+TEST_CASE("local: destroyed with the goroutine, after its closure, and not handed to the next one on that stack") {
+  weft::run([] {
+    struct uses_local_at_the_end {
+      bool armed = true;
+      uses_local_at_the_end() = default;
+      uses_local_at_the_end(uses_local_at_the_end&& o) noexcept : armed(std::exchange(o.armed, false)) {}
+      ~uses_local_at_the_end() {
+        if (armed && a_local->value != 5) std::abort();
+      }
+      void operator()() const { a_local->value = 5; }
+    };
+    weft::spawn(uses_local_at_the_end{}).join();
+    CHECK(eventually([] { return tracked::alive == 0; }));
+    for (int i = 0; i < 10; ++i) CHECK(weft::spawn([] { return a_local->value; }).join() == 0);
+    weft::spawn([] {
+      a_local->value = 1;
+      weft::exit_goroutine();
+    }).wait();
+    CHECK(eventually([] { return tracked::alive == 0; }));
+    CHECK_THROWS_AS(weft::spawn([] {
+                      a_local->value = 2;
+                      throw 1;
+                    }).join(),
+                    int);
+    CHECK(eventually([] { return tracked::alive == 0; }));
+  });
+}
+
+TEST_CASE("local: one that is made while others are destroyed is destroyed, too") {
+  weft::run([] {
+    static std::atomic<int> destroyed{0};
+    struct last {
+      ~last() { ++destroyed; }
+    };
+    static weft::local<last> made_late;
+    struct makes_another {
+      ~makes_another() {
+        (void)*made_late;
+        ++destroyed;
+      }
+    };
+    static weft::local<makes_another> first;
+    weft::spawn([] { (void)*first; }).join();
+    CHECK(eventually([] { return destroyed == 2; }));
+  });
+}
+
+TEST_CASE("local: on a thread that is no goroutine it is an error") { CHECK_THROWS_AS(*a_pointer, std::logic_error); }

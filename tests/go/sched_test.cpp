@@ -1,0 +1,1253 @@
+// What Go's scheduler promises (runtime/proc_test.go), what run(), tasks and goroutines of weft promise, one case each.
+// exception_test.cpp has what C++ adds: exceptions, errno, goroutine-local variables.
+
+#include "tests/go/helpers.hpp"
+#include "tests/support/catch.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+#include <weft/weft.hpp>
+
+using namespace weft::test;
+using weft::chan;
+using weft::recv_result;
+
+// --- yield
+
+TEST_CASE("yield: everything runnable gets its turn before the caller goes on") {
+  weft::run([] {
+    for (int n : {1, 5, 100, 600}) {  // 600: more than the ring of a P
+      std::atomic<int> ran{0};
+      for (int i = 0; i < n; ++i) weft::go([&] { ++ran; });
+      weft::yield();
+      CHECK(ran == n);
+    }
+  }, {.procs = 1});
+}
+
+TEST_CASE("yield: goroutines that yield take turns") {
+  weft::run([] {
+    std::vector<int> order;
+    weft::wait_group w;
+    for (int g = 0; g < 3; ++g) {
+      w.go([&, g] {
+        for (int i = 0; i < 4; ++i) {
+          order.push_back(g);
+          weft::yield();
+        }
+      });
+    }
+    w.wait();
+    REQUIRE(order.size() == 12);
+    for (std::size_t round = 0; round < 4; ++round) {
+      std::set<int> in_this(order.begin() + static_cast<long>(round) * 3, order.begin() + static_cast<long>(round) * 3 + 3);
+      CHECK(in_this.size() == 3);
+    }
+  }, {.procs = 1});
+}
+
+// runtime's TestYieldProgress, TestYieldLockedProgress
+TEST_CASE("yield: a loop of yields lets a message through") {
+  for (bool locked : {false, true}) {
+    weft::run([locked] {
+      chan<bool> c{1};
+      chan<int> done;
+      weft::go([=] {
+        if (locked) weft::lock_os_thread();
+        bool v;
+        while (c.try_recv(v) == recv_result::empty) weft::yield();
+        if (locked) weft::unlock_os_thread();
+        done.send(1);
+      });
+      weft::sleep(1ms);
+      c.send(true);
+      CHECK(done.recv() == 1);
+    });
+  }
+}
+
+TEST_CASE("yield: alone it returns at once, and a foreign thread may call it") {
+  weft::run([] {
+    for (int i = 0; i < 10000; ++i) weft::yield();
+    std::thread t([] { weft::yield(); });
+    weft::blocking([&] { t.join(); });
+  });
+  weft::yield();
+}
+
+// runtime's TestGoroutineParallelism: goroutines on several Ps wait for each other without calling the scheduler.
+TEST_CASE("as many goroutines run at once as there are Ps") {
+  weft::run([] {
+    constexpr unsigned n = 3;
+    weft::set_procs(n);
+    for (int round = 0; round < 5; ++round) {
+      std::atomic<unsigned> turn{0};
+      weft::wait_group w;
+      for (unsigned g = 0; g < n; ++g) {
+        w.go([&, g] {
+          for (unsigned i = 0; i < 5; ++i) {
+            while (turn.load() != i * n + g) {
+            }
+            turn.fetch_add(1);
+          }
+        });
+      }
+      w.wait();
+      CHECK(turn == 5 * n);
+    }
+  });
+}
+
+// runtime's TestPreemption: a goroutine that only looks at a variable does not keep the others from changing it.
+TEST_CASE("goroutines that spin until another one acts do not hang, at one P") {
+  weft::run([] {
+    std::atomic<int> x{0};
+    weft::wait_group w;
+    for (int i = 0; i < 2; ++i) {
+      w.go([&, i] {
+        for (int k = 0; k < 3; ++k) {
+          while (x % 2 != i) {
+          }
+          ++x;
+        }
+      });
+    }
+    w.wait();
+    CHECK(x == 6);
+  }, {.procs = 1});
+}
+
+// --- fairness
+
+// runtime's TestPingPongHog: two that talk to each other do not starve others, although each wakes the other as next.
+TEST_CASE("a pair that plays ping-pong does not starve the others") {
+  weft::run([] {
+    std::atomic<bool> over{false};
+    std::atomic<long> others{0};
+    chan<int> ping, pong;
+    weft::wait_group w;
+    w.go([=] {
+      for (int v : ping) pong.send(v);
+      pong.close();
+    });
+    w.go([=, &over] {
+      while (!over) {
+        ping.send(1);
+        pong.recv();
+      }
+      ping.close();
+    });
+    for (int i = 0; i < 3; ++i) {
+      w.go([&] {
+        while (!over) {
+          ++others;
+          weft::yield();
+        }
+      });
+    }
+    // From outside: this sleep has to end, too.
+    CHECK(eventually([&] { return others > 500; }));
+    over = true;
+    w.wait();
+  }, {.procs = 1});
+}
+
+TEST_CASE("a pair that plays ping-pong does not starve one that was started before") {
+  weft::run([] {
+    std::atomic<bool> ran{false};
+    long rounds = 0;
+    chan<int> ping, pong;
+    weft::go([&] { ran = true; });
+    weft::go([=] {
+      for (int v : ping) pong.send(v);
+    });
+    auto begin = clock::now();
+    while (!ran && clock::now() - begin < late) {
+      ping.send(1);
+      pong.recv();
+      ++rounds;
+    }
+    ping.close();
+    CHECK(ran);
+  }, {.procs = 1});
+}
+
+// runtime's TestSchedLocalQueueStarve / the global queue: those in the global queue get their turn beside local work.
+TEST_CASE("goroutines in the global queue are not starved by local ones") {
+  weft::run([] {
+    std::atomic<bool> over{false};
+    std::atomic<int> from_outside{0};
+    weft::wait_group w;
+    for (int i = 0; i < 2; ++i) {
+      w.go([&] {
+        chan<int> a, b;
+        weft::go([=] {
+          for (int v : a) b.send(v);
+          b.close();
+        });
+        while (!over) {
+          a.send(1);
+          b.recv();
+        }
+        a.close();
+      });
+    }
+    // A thread has no P: what it starts goes to the global queue.
+    std::thread t([&] {
+      for (int i = 0; i < 50; ++i) weft::go([&] { ++from_outside; });
+    });
+    CHECK(eventually([&] { return from_outside == 50; }));
+    over = true;
+    w.wait();
+    weft::blocking([&] { t.join(); });
+  });
+}
+
+// runtime's TestSchedLocalQueueEmpty: a goroutine that was made ready is found, also by another P.
+TEST_CASE("a goroutine that was made ready is found while its maker goes on computing") {
+  weft::run([] {
+    unsigned before = weft::set_procs(2);
+    for (int i = 0; i < 20; ++i) {
+      std::atomic<bool> ran{false};
+      weft::go([&] { ran = true; });
+      auto begin = clock::now();
+      while (!ran && clock::now() - begin < late) {
+      }
+      CHECK(ran);
+      weft::yield();
+    }
+    weft::set_procs(before);
+  });
+}
+
+TEST_CASE("a goroutine that computes without calling weft holds up the others for no more than tens of ms") {
+  weft::run([] {
+    clock::duration worst{};
+    for (int i = 0; i < 3; ++i) {
+      std::atomic<bool> over{false};
+      auto hog = weft::spawn([&] {
+        while (!over) {
+        }
+      });
+      weft::yield();  // it runs now
+      auto begin = clock::now();
+      chan<int> c;
+      weft::go([=] { c.send(1); });
+      c.recv();
+      worst = std::max(worst, clock::now() - begin);
+      over = true;
+    }
+    INFO(std::chrono::duration_cast<std::chrono::microseconds>(worst).count() << " us");
+    CHECK(worst < 500ms * slowdown);
+  }, {.procs = 1});
+}
+
+TEST_CASE("a blocking call that nobody announced holds up the others for no more than tens of ms") {
+  weft::run([] {
+    std::atomic<int> blocked{0};
+    weft::wait_group w;
+    for (unsigned i = 0; i < weft::procs() + 1; ++i) {
+      w.go([&] {
+        ++blocked;
+        ::usleep(300000);
+      });
+    }
+    auto begin = clock::now();
+    CHECK(eventually([&] { return blocked == static_cast<int>(weft::procs()) + 1; }));
+    auto took = clock::now() - begin;
+    INFO(std::chrono::duration_cast<std::chrono::microseconds>(took).count() << " us");
+    CHECK(took < 200ms * slowdown);
+    w.wait();
+  });
+}
+
+// --- blocking()
+
+TEST_CASE("blocking: others run meanwhile, at one P") {
+  weft::run([] {
+    int fds[2];
+    REQUIRE(::pipe(fds) == 0);
+    chan<char> got;
+    weft::go([=] {
+      char c = 0;
+      weft::blocking([&] { return ::read(fds[0], &c, 1); });
+      got.send(c);
+    });
+    weft::yield();
+    int n = 0;
+    for (int i = 0; i < 100; ++i) {
+      weft::spawn([&] { ++n; }).join();
+    }
+    CHECK(n == 100);
+    REQUIRE(::write(fds[1], "x", 1) == 1);
+    CHECK(got.recv() == 'x');
+    ::close(fds[0]);
+    ::close(fds[1]);
+  }, {.procs = 1});
+}
+
+TEST_CASE("blocking: returns values, references and nothing, lets exceptions through, nests, and works anywhere") {
+  int x = 5;
+  CHECK(weft::blocking([] { return 3; }) == 3);
+  weft::run([&] {
+    CHECK(weft::blocking([] { return std::make_unique<int>(4); }) != nullptr);
+    int& r = weft::blocking([&]() -> int& { return x; });
+    CHECK(&r == &x);
+    weft::blocking([] {});
+    CHECK_THROWS_AS(weft::blocking([] { throw std::out_of_range("x"); }), std::out_of_range);
+    CHECK(weft::blocking([] { return weft::blocking([] { return 7; }); }) == 7);
+    // A call back into weft from inside: the goroutine is back.
+    chan<int> c;
+    weft::go([=] { c.send(8); });
+    CHECK(weft::blocking([=] { return *c.recv(); }) == 8);
+    weft::yield();
+  });
+}
+
+TEST_CASE("blocking: many at once, more than Ps, and they all come back") {
+  weft::run([] {
+    constexpr int n = 20;
+    std::atomic<int> inside{0}, most{0};
+    weft::wait_group w;
+    for (int i = 0; i < n; ++i) {
+      w.go([&] {
+        for (int k = 0; k < 3; ++k) {
+          weft::blocking([&] {
+            int now = ++inside;
+            int m = most;
+            while (now > m && !most.compare_exchange_weak(m, now)) {
+            }
+            ::usleep(10000);
+            --inside;
+          });
+          weft::yield();
+        }
+      });
+    }
+    w.wait();
+    CHECK(most > n / 2);
+  });
+}
+
+TEST_CASE("blocking: short calls by the thousand") {
+  weft::run([] {
+    std::atomic<int> sum{0};
+    weft::wait_group w;
+    for (int g = 0; g < 8; ++g) {
+      w.go([&] {
+        for (int i = 0; i < fewer(2000); ++i) sum += weft::blocking([] { return ::getppid() > 0 ? 1 : 1; });
+      });
+    }
+    w.wait();
+    CHECK(sum == 8 * fewer(2000));
+  });
+}
+
+// --- lock_os_thread
+
+TEST_CASE("lock_os_thread: the thread stays the same, and nobody else runs on it") {
+  weft::run([] {
+    std::atomic<bool> over{false};
+    std::atomic<int> intruders{0}, moved{0};
+    std::atomic<pid_t> locked_tid{0};
+    auto locked = weft::spawn([&] {
+      weft::lock_os_thread();
+      weft::lock_os_thread();  // they nest
+      pid_t mine = ::gettid();
+      locked_tid = mine;
+      for (int i = 0; i < fewer(500); ++i) {
+        if (i % 50 == 0) weft::sleep(50us);
+        weft::yield();
+        moved += ::gettid() != mine;
+      }
+      weft::unlock_os_thread();
+      for (int i = 0; i < 20; ++i) {
+        weft::yield();
+        moved += ::gettid() != mine;
+      }
+      locked_tid = 0;
+      weft::unlock_os_thread();
+      weft::yield();
+    });
+    weft::wait_group w;
+    for (int g = 0; g < 4; ++g) {
+      w.go([&] {
+        while (!over) {
+          if (::gettid() == locked_tid) ++intruders;
+          weft::yield();
+        }
+      });
+    }
+    locked.join();
+    over = true;
+    w.wait();
+    CHECK(moved == 0);
+    CHECK(intruders == 0);
+  });
+}
+
+TEST_CASE("lock_os_thread: channels, timers and blocking calls between locked goroutines") {
+  weft::run([] {
+    chan<int> c, d;
+    weft::wait_group w;
+    w.go([=] {
+      weft::lock_os_thread();
+      for (int v : c) d.send(v + 1);
+      d.close();
+      weft::unlock_os_thread();
+    });
+    weft::lock_os_thread();
+    pid_t mine = ::gettid();
+    for (int i = 0; i < 200; ++i) {
+      c.send(i);
+      if (*d.recv() != i + 1) FAIL("a wrong answer");
+      if (i % 20 == 0) {
+        weft::sleep(100us);
+        weft::blocking([] { ::usleep(10); });
+      }
+    }
+    CHECK(::gettid() == mine);
+    weft::unlock_os_thread();
+    c.close();
+    w.wait();
+  });
+}
+
+TEST_CASE("lock_os_thread: ends with its goroutine, and main may return while it is locked") {
+  weft::run([] {
+    for (int i = 0; i < 20; ++i) weft::spawn([] { weft::lock_os_thread(); }).join();
+    CHECK(eventually([] { return weft::num_goroutines() == 1; }));
+    weft::lock_os_thread();
+  });
+  weft::run([] {
+    weft::go([] {
+      weft::lock_os_thread();
+      weft::sleep(1h);
+    });
+    weft::yield();
+  });
+}
+
+TEST_CASE("lock_os_thread, set_procs and a locked goroutine that parks keep each other going") {
+  weft::run([] {
+    unsigned before = weft::procs();
+    std::atomic<bool> over{false};
+    weft::wait_group w;
+    for (int g = 0; g < 3; ++g) {
+      w.go([&] {
+        weft::lock_os_thread();
+        pid_t mine = ::gettid();
+        while (!over) {
+          weft::sleep(200us);
+          if (::gettid() != mine) std::abort();
+        }
+      });
+    }
+    for (unsigned p : {1U, 4U, 2U, 1U, 3U}) {
+      weft::set_procs(p);
+      weft::sleep(1ms);
+    }
+    over = true;
+    w.wait();
+    weft::set_procs(before);
+  });
+}
+
+// --- many, deep
+
+TEST_CASE("100,000 goroutines wait at once, and each gets its value") {
+  weft::run([] {
+    const int n = under_tsan ? 3000 : 100000;
+    chan<int> in, out{64};
+    for (int i = 0; i < n; ++i) {
+      weft::go([=] { out.send(*in.recv()); });
+    }
+    CHECK(weft::num_goroutines() == static_cast<std::size_t>(n) + 1);
+    weft::go([=] {
+      for (int i = 0; i < n; ++i) in.send(i);
+    });
+    long sum = 0;
+    for (int i = 0; i < n; ++i) sum += *out.recv();
+    CHECK(sum == static_cast<long>(n) * (n - 1) / 2);
+    CHECK(eventually([] { return weft::num_goroutines() == 1; }));
+  });
+}
+
+TEST_CASE("goroutines come and go: stacks are reused") {
+  weft::run([] {
+    auto round = [] {
+      weft::wait_group w;
+      for (int i = 0; i < 500; ++i) w.go([] { weft::yield(); });
+      w.wait();
+    };
+    round();
+    auto before = weft::runtime_stats().stacks;
+    for (int r = 0; r < fewer(40); ++r) round();
+    CHECK(weft::runtime_stats().stacks <= before + 1500);
+  });
+}
+
+TEST_CASE("skynet: a tree of goroutines adds up") {
+  struct node {
+    static long run(long number, int size) {
+      if (size == 1) return number;
+      std::vector<weft::task<long>> children;
+      for (int i = 0; i < 10; ++i) children.push_back(weft::spawn(run, number + i * (size / 10), size / 10));
+      long sum = 0;
+      for (auto& c : children) sum += c.join();
+      return sum;
+    }
+  };
+  weft::run([] {
+    const int n = under_tsan ? 1000 : 10000;
+    CHECK(node::run(0, n) == static_cast<long>(n) * (n - 1) / 2);
+  });
+}
+
+namespace {
+__attribute__((noinline)) int deep(int n) {
+  volatile char room[512];
+  room[0] = static_cast<char>(n);
+  if (n == 0) return 0;
+  if (n % 50 == 0) weft::yield();
+  return deep(n - 1) + 1 + (room[0] - static_cast<char>(n));
+}
+}  // namespace
+
+TEST_CASE("deep recursion within the stack, and beyond the usual size with an option") {
+  weft::run([] {
+    // A frame is larger under a sanitizer.
+    constexpr int n = 250 / (slowdown > 1 ? 4 : 1);
+    weft::wait_group w;
+    std::atomic<int> wrong{0};
+    for (int g = 0; g < 20; ++g) {
+      w.go([&] { wrong += deep(n) != n; });
+    }
+    w.wait();
+    CHECK(wrong == 0);
+    CHECK(weft::spawn({.name = "deep", .stack_size = 8 << 20}, deep, 6000).join() == 6000);
+    CHECK(weft::spawn({.stack_size = 1}, [] { return 5; }).join() == 5);  // rounded up to what is needed
+  });
+}
+
+// --- set_procs
+
+TEST_CASE("set_procs: returns the old number, and refuses nonsense") {
+  weft::run([] {
+    CHECK(weft::procs() == 3);
+    CHECK(weft::set_procs(5) == 3);
+    CHECK(weft::procs() == 5);
+    CHECK(weft::set_procs(1) == 5);
+    CHECK_THROWS_AS(weft::set_procs(0), std::invalid_argument);
+    CHECK_THROWS_AS(weft::set_procs(100000), std::invalid_argument);
+    CHECK(weft::procs() == 1);
+  }, {.procs = 3});
+  CHECK(weft::procs() == 0);
+  CHECK_THROWS_AS(weft::set_procs(2), std::logic_error);
+}
+
+TEST_CASE("set_procs: up and down under load, nothing is lost") {
+  weft::run([] {
+    unsigned before = weft::procs();
+    std::atomic<bool> over{false};
+    std::atomic<long> sent{0}, got{0};
+    chan<int> c{8};
+    weft::wait_group senders, receivers;
+    for (int s = 0; s < 6; ++s) {
+      senders.go([&, c, s] {
+        for (int i = 0; !over; ++i) {
+          c.send(i);
+          sent += i;
+          if (i % 7 == s) weft::yield();
+          if (i % 50 == s) weft::sleep(20us);
+        }
+      });
+      receivers.go([&, c] {
+        for (int v : c) got += v;
+      });
+    }
+    for (unsigned i = 0; i < static_cast<unsigned>(fewer(40)); ++i) {
+      weft::set_procs(1 + (i * 7) % 9);
+      if (i % 3 == 0) weft::sleep(1ms);
+      if (i % 3 == 1) weft::yield();
+    }
+    over = true;
+    senders.wait();
+    c.close();
+    receivers.wait();
+    CHECK(sent == got);
+    weft::set_procs(before);
+  });
+}
+
+TEST_CASE("set_procs: by several goroutines and a thread at once") {
+  weft::run([] {
+    unsigned before = weft::procs();
+    weft::wait_group w;
+    for (unsigned g = 0; g < 4; ++g) {
+      w.go([g] {
+        for (unsigned i = 0; i < 10; ++i) weft::set_procs(1 + (g + i) % 5);
+      });
+    }
+    std::thread t([] {
+      for (unsigned i = 0; i < 10; ++i) weft::set_procs(1 + i % 4);
+    });
+    w.wait();
+    weft::blocking([&] { t.join(); });
+    weft::set_procs(before);
+    CHECK(weft::procs() == before);
+  });
+}
+
+TEST_CASE("set_procs: while goroutines compute or block without telling anybody") {
+  weft::run([] {
+    unsigned before = weft::procs();
+    std::atomic<bool> over{false};
+    weft::wait_group w;
+    w.go([&] {
+      while (!over) {
+      }
+    });
+    w.go([&] {
+      while (!over) ::usleep(1000);
+    });
+    w.go([&] {
+      while (!over) weft::blocking([] { ::usleep(1000); });
+    });
+    weft::yield();
+    auto begin = clock::now();
+    for (unsigned p : {4U, 2U, 1U, 3U, 5U}) weft::set_procs(p);
+    auto took = clock::now() - begin;
+    over = true;
+    w.wait();
+    CHECK(took < late);
+    weft::set_procs(before);
+  });
+}
+
+// --- run()
+
+TEST_CASE("run: returns what main returns") {
+  CHECK(weft::run([] { return 7; }) == 7);
+  CHECK(weft::run([] {}) == 0);
+  CHECK(weft::run([] { return 'a'; }) == 'a');
+  CHECK(weft::num_goroutines() == 0);
+}
+
+TEST_CASE("run: an exception that leaves main comes out, and the next run() works") {
+  for (int i = 0; i < 3; ++i) {
+    try {
+      weft::run([] { throw std::out_of_range("main"); });
+      FAIL("nothing was thrown");
+    } catch (const std::out_of_range& e) {
+      CHECK(std::string(e.what()) == "main");
+    }
+    CHECK_THROWS_AS(weft::run([] { throw 5; }), int);
+  }
+  CHECK(weft::run([] { return 1; }) == 1);
+}
+
+TEST_CASE("run: again and again, each from a clean start") {
+  for (int i = 0; i < fewer(60); ++i) {
+    CHECK(weft::run([i] {
+            weft::wait_group w;
+            std::atomic<int> n{0};
+            for (int k = 0; k < 20; ++k) w.go([&] { ++n; });
+            w.wait();
+            CHECK(weft::this_goroutine::name() == "main");
+            return i + n;
+          }) == i + 20);
+    CHECK(weft::num_goroutines() == 0);
+  }
+}
+
+TEST_CASE("run: inside a running runtime it is an error, from anywhere") {
+  weft::run([] {
+    CHECK_THROWS_AS(weft::run([] {}), std::logic_error);
+    CHECK_THROWS_AS(weft::spawn([] { weft::run([] {}); }).join(), std::logic_error);
+    std::atomic<bool> threw{false};
+    std::thread t([&] {
+      try {
+        weft::run([] {});
+      } catch (const std::logic_error&) {
+        threw = true;
+      }
+    });
+    weft::blocking([&] { t.join(); });
+    CHECK(threw);
+  });
+}
+
+TEST_CASE("run: from another thread than before") {
+  int a = 0;
+  std::thread([&] { a = weft::run([] { return weft::spawn([] { return 3; }).join(); }); }).join();
+  CHECK(a == 3);
+  CHECK(weft::run([] { return 4; }) == 4);
+}
+
+TEST_CASE("run: when main returns the others never run again") {
+  static std::atomic<int> ran{0};
+  weft::run([] {
+    for (int i = 0; i < 10; ++i) {
+      weft::go([] {
+        for (;;) {
+          ++ran;
+          weft::yield();
+        }
+      });
+      weft::go([] {
+        weft::sleep(3ms);
+        ++ran;
+      });
+      weft::go([] {
+        chan<int> c;
+        c.recv();
+        ++ran;
+      });
+      weft::after_func(3ms, [] { ++ran; });
+    }
+    weft::sleep(1ms);
+  });
+  int at_end = ran;
+  std::this_thread::sleep_for(8ms);
+  CHECK(ran == at_end);
+  weft::run([] { weft::sleep(5ms); });
+  CHECK(ran == at_end);
+}
+
+TEST_CASE("run: waits for those that compute or block no longer than the grace, and they stop at their next call",
+          "[leaves-threads]") {
+  static std::atomic<bool> over{false};
+  static std::atomic<int> went_on{0};
+  static std::atomic<int> stopped_by_itself{0};
+  over = false;
+  auto begin = clock::now();
+  weft::run([] {
+    weft::go([] {
+      while (!over) {
+      }
+      ++stopped_by_itself;
+      weft::yield();
+      ++went_on;
+    });
+    weft::go([] {
+      while (!over) ::usleep(1000);
+      ++stopped_by_itself;
+      weft::yield();
+      ++went_on;
+    });
+    weft::go([] {
+      weft::blocking([] {
+        while (!over) ::usleep(1000);
+        ++stopped_by_itself;
+      });
+      ++went_on;
+    });
+    weft::sleep(20ms);
+  }, {.shutdown_grace = 50ms});
+  auto took = clock::now() - begin;
+  CHECK(took >= 50ms);
+  CHECK(took < 50ms + late);
+  // A new runtime beside those that were left behind.
+  CHECK(weft::run([] { return weft::spawn([] { return 5; }).join(); }) == 5);
+  over = true;
+  while (stopped_by_itself < 3) std::this_thread::sleep_for(1ms);
+  std::this_thread::sleep_for(5ms);
+  CHECK(went_on == 0);
+  CHECK(weft::run([] { return weft::spawn([] { return 6; }).join(); }) == 6);
+  CHECK(weft::num_goroutines() == 0);
+}
+
+TEST_CASE("run: a goroutine that stops in time does not cost the grace") {
+  auto begin = clock::now();
+  weft::run([] {
+    for (int i = 0; i < 4; ++i) {
+      weft::go([] {
+        auto end = clock::now() + 30ms;
+        while (clock::now() < end) {
+        }
+      });
+    }
+    weft::yield();
+  }, {.shutdown_grace = 20s});
+  CHECK(clock::now() - begin < 10s);
+}
+
+// --- goroutines
+
+TEST_CASE("go: arguments are decay-copied, move-only ones are moved") {
+  weft::run([] {
+    chan<std::string> c;
+    std::string s = "copied";
+    auto p = std::make_unique<int>(3);
+    char text[] = "decays";
+    weft::go([=](std::string a) { c.send(std::move(a)); }, s);
+    CHECK(c.recv() == "copied");
+    CHECK(s == "copied");
+    weft::go([=](const std::unique_ptr<int>& v) { c.send(std::to_string(*v)); }, std::move(p));
+    CHECK(c.recv() == "3");
+    CHECK_FALSE(p);  // NOLINT: that is what is tested
+    weft::go([=](const char* t) { c.send(t); }, text);
+    CHECK(c.recv() == "decays");
+    weft::go([=](std::string& r) { c.send(r + "!"); }, std::ref(s));
+    CHECK(c.recv() == "copied!");
+  });
+}
+
+TEST_CASE("go: without a runtime it is an error, and nothing was started") {
+  auto p = std::make_unique<int>(3);
+  CHECK_THROWS_AS(weft::go([] { std::abort(); }), std::logic_error);
+  CHECK_THROWS_AS(weft::spawn([] { std::abort(); }), std::logic_error);
+  CHECK_THROWS_AS(weft::go([](const std::unique_ptr<int>&) {}, std::move(p)), std::logic_error);
+}
+
+TEST_CASE("go: from threads that weft did not start") {
+  weft::run([] {
+    constexpr int threads = 3;
+    const int n = fewer(500);
+    chan<int> c{16};
+    std::vector<std::thread> ts;
+    for (int t = 0; t < threads; ++t) {
+      ts.emplace_back([=] {
+        for (int i = 0; i < n; ++i) weft::go([=] { c.send(i); });
+        weft::task<int> task = weft::spawn([] { return 9; });
+        if (task.join() != 9) std::abort();
+      });
+    }
+    long sum = 0;
+    for (int i = 0; i < threads * n; ++i) sum += *c.recv();
+    CHECK(sum == static_cast<long>(threads) * n * (n - 1) / 2);
+    weft::blocking([&] {
+      for (auto& t : ts) t.join();
+    });
+  });
+}
+
+TEST_CASE("go: a constructor that throws starts nothing and leaks nothing") {
+  struct bomb {
+    std::shared_ptr<int> held;
+    explicit bomb(std::shared_ptr<int> h) : held(std::move(h)) {}
+    bomb(const bomb& o) : held(o.held) { throw std::runtime_error("copy"); }
+    void operator()() const { std::abort(); }
+  };
+  struct big_bomb : bomb {
+    using bomb::bomb;
+    std::array<char, 5000> room{};
+  };
+  weft::run([] {
+    auto p = std::make_shared<int>(1);
+    {
+      bomb b(p);
+      big_bomb big(p);
+      auto before = weft::num_goroutines();
+      for (int i = 0; i < 10; ++i) {
+        CHECK_THROWS_AS(weft::go(b), std::runtime_error);
+        CHECK_THROWS_AS(weft::spawn(b), std::runtime_error);
+        CHECK_THROWS_AS(weft::go(big), std::runtime_error);
+      }
+      CHECK(weft::num_goroutines() == before);
+    }
+    CHECK(p.use_count() == 1);
+    weft::spawn([] {}).join();
+  });
+}
+
+TEST_CASE("go: closures of each size, alignment, and member functions") {
+  weft::run([] {
+    struct alignas(128) wide {
+      int x;
+    };
+    struct counter {
+      std::atomic<int> n{0};
+      void add(int k) { n += k; }
+    } c;
+    weft::wait_group w;
+    std::array<char, 1000> small{};
+    std::array<char, 20000> large{};
+    small[999] = 1;
+    large[19999] = 2;
+    std::atomic<int> sum{0};
+    w.go([&, small] { sum += small[999]; });
+    w.go([&, large] { sum += large[19999]; });
+    w.go([&, v = wide{4}] { sum += reinterpret_cast<std::uintptr_t>(&v) % 128 == 0 ? v.x : -100; });
+    w.wait();
+    CHECK(sum == 7);
+    weft::spawn(&counter::add, &c, 5).join();
+    weft::spawn(&counter::add, std::ref(c), 6).join();
+    CHECK(c.n == 11);
+  });
+}
+
+TEST_CASE("go: the closure is destroyed when the function has returned") {
+  weft::run([] {
+    auto p = std::make_shared<int>(1);
+    weft::go([p] {});
+    CHECK(eventually([&] { return p.use_count() == 1; }));
+  });
+}
+
+TEST_CASE("ids: every goroutine has its own, main has 1 in each run's beginning or more, threads have 0") {
+  std::set<std::uint64_t> seen;
+  for (int round = 0; round < 2; ++round) {
+    weft::run([&] {
+      CHECK(weft::this_goroutine::id() > 0);
+      CHECK(seen.insert(weft::this_goroutine::id()).second);
+      chan<std::uint64_t> ids{64};
+      for (int i = 0; i < 500; ++i) weft::go([=] { ids.send(weft::this_goroutine::id()); });
+      for (int i = 0; i < 500; ++i) {
+        if (!seen.insert(*ids.recv()).second) FAIL("an id came twice");
+      }
+      auto t = weft::spawn([] { return weft::this_goroutine::id(); });
+      std::uint64_t id = t.id();
+      CHECK(t.join() == id);
+    });
+  }
+  CHECK(weft::this_goroutine::id() == 0);
+}
+
+TEST_CASE("names: given at the start or later, the first 23 bytes are kept, they do not stay on the stack") {
+  weft::run([] {
+    CHECK(weft::this_goroutine::name() == "main");
+    auto name = [] { return weft::this_goroutine::name(); };
+    CHECK(weft::spawn({.name = "worker"}, name).join() == "worker");
+    for (int i = 0; i < 5; ++i) CHECK(weft::spawn(name).join() == "");
+    CHECK(weft::spawn([] {
+            weft::this_goroutine::set_name("a name that is much too long for it");
+            weft::yield();
+            return weft::this_goroutine::name();
+          }).join() == "a name that is much too");
+  });
+  CHECK(weft::this_goroutine::name() == "");
+}
+
+TEST_CASE("num_goroutines counts user goroutines, main included") {
+  weft::run([] {
+    CHECK(weft::num_goroutines() == 1);
+    chan<void> c;
+    for (int i = 0; i < 10; ++i) weft::go([=] { c.recv(); });
+    CHECK(weft::num_goroutines() == 11);
+    c.close();
+    CHECK(eventually([] { return weft::num_goroutines() == 1; }));
+    weft::timer t{1ms};
+    weft::ticker k{1ms};
+    CHECK(weft::num_goroutines() == 1);
+  });
+  CHECK(weft::num_goroutines() == 0);
+}
+
+// --- tasks
+
+TEST_CASE("task: join returns the result: values, references, move-only ones, nothing") {
+  weft::run([] {
+    int x = 1;
+    CHECK(weft::spawn([] { return 42; }).join() == 42);
+    CHECK(&weft::spawn([&]() -> int& { return x; }).join() == &x);
+    CHECK(*weft::spawn([] { return std::make_unique<int>(3); }).join() == 3);
+    weft::spawn([] {}).join();
+    CHECK(weft::spawn([](int a, int b) { return a - b; }, 7, 2).join() == 5);
+    struct alignas(64) wide {
+      int v;
+    };
+    CHECK(weft::spawn([] { return wide{9}; }).join().v == 9);
+  });
+}
+
+TEST_CASE("task: join rethrows, once; wait does not throw") {
+  weft::run([] {
+    auto t = weft::spawn([] { throw std::out_of_range("task"); });
+    t.wait();
+    CHECK(t.done());
+    CHECK(t.joinable());
+    CHECK_THROWS_AS(t.join(), std::out_of_range);
+    CHECK_FALSE(t.joinable());
+    CHECK_THROWS_AS(t.join(), std::logic_error);
+    CHECK_THROWS_AS(t.wait(), std::logic_error);
+    CHECK_THROWS_AS(t.detach(), std::logic_error);
+    weft::task<int> empty;
+    CHECK_FALSE(empty.joinable());
+    CHECK_THROWS_AS(empty.join(), std::logic_error);
+  });
+}
+
+TEST_CASE("task: wait_for gives up in time, not early, and may be called again") {
+  weft::run([] {
+    chan<void> go_on;
+    auto t = weft::spawn([=] { go_on.recv(); });
+    CHECK_FALSE(t.done());
+    auto begin = clock::now();
+    CHECK_FALSE(t.wait_for(3ms));
+    CHECK(clock::now() - begin >= 3ms);
+    CHECK_FALSE(t.wait_for(0s));
+    CHECK_FALSE(t.wait_for(-1s));
+    go_on.close();
+    CHECK(t.wait_for(1h));
+    CHECK(t.wait_for(0s));
+    CHECK(t.done());
+    t.join();
+  });
+}
+
+TEST_CASE("task: time limits that race with the end") {
+  weft::run([] {
+    for (int i = 0; i < fewer(1000); ++i) {
+      auto t = weft::spawn([i] {
+        weft::sleep(std::chrono::microseconds(i % 30));
+        return i;
+      });
+      while (!t.wait_for(std::chrono::microseconds(i % 17))) {
+      }
+      if (t.join() != i) FAIL("a wrong result");
+    }
+  });
+}
+
+TEST_CASE("task: the destructor waits, and drops an exception nobody asked for") {
+  weft::run([] {
+    bool done = false;
+    {
+      auto t = weft::spawn([&] {
+        weft::sleep(2ms);
+        done = true;
+      });
+    }
+    CHECK(done);
+    { auto t = weft::spawn([] { throw std::runtime_error("nobody asks"); }); }
+    done = false;
+    auto t = weft::spawn([] { return 1; });
+    t = weft::spawn([&] {  // assignment waits for the one it replaces
+      done = true;
+      return 2;
+    });
+    CHECK(t.join() == 2);
+    weft::task<int> a = weft::spawn([] { return 3; });
+    weft::task<int> b = std::move(a);
+    CHECK_FALSE(a.joinable());  // NOLINT: that is what is tested
+    CHECK(b.join() == 3);
+  });
+}
+
+TEST_CASE("task: detached ones run on alone") {
+  weft::run([] {
+    chan<int> c;
+    auto t = weft::spawn([=] {
+      weft::sleep(1ms);
+      c.send(4);
+      return std::make_unique<int>(1);
+    });
+    t.detach();
+    CHECK_FALSE(t.joinable());
+    CHECK(c.recv() == 4);
+    weft::spawn([] { return 1; }).detach();
+  });
+}
+
+TEST_CASE("task: several goroutines and a thread wait for one") {
+  weft::run([] {
+    chan<void> go_on;
+    auto t = weft::spawn([=] {
+      go_on.recv();
+      return 5;
+    });
+    std::atomic<int> saw{0};
+    weft::wait_group w;
+    for (int i = 0; i < 5; ++i) {
+      w.go([&, i] {
+        if (i % 2 == 0) {
+          t.wait();
+        } else {
+          while (!t.wait_for(100us)) {
+          }
+        }
+        saw += t.done();
+      });
+    }
+    std::thread thread([&] {
+      t.wait();
+      ++saw;
+    });
+    weft::sleep(1ms);
+    go_on.close();
+    w.wait();
+    weft::blocking([&] { thread.join(); });
+    CHECK(saw == 6);
+    CHECK(t.join() == 5);
+  });
+}
+
+TEST_CASE("task: the closure is destroyed before it is done") {
+  weft::run([] {
+    struct slow {
+      std::shared_ptr<std::atomic<bool>> gone;
+      explicit slow(std::shared_ptr<std::atomic<bool>> g) : gone(std::move(g)) {}
+      slow(slow&&) = default;
+      ~slow() {
+        if (!gone) return;
+        weft::sleep(500us);
+        *gone = true;
+      }
+      void operator()() const {}
+    };
+    for (int i = 0; i < 10; ++i) {
+      auto gone = std::make_shared<std::atomic<bool>>(false);
+      weft::spawn(slow{gone}).join();
+      CHECK(*gone);
+    }
+  });
+}
+
+TEST_CASE("task: a result nobody takes is destroyed") {
+  weft::run([] {
+    auto p = std::make_shared<int>(1);
+    { auto t = weft::spawn([p] { return p; }); }
+    CHECK(p.use_count() == 1);
+    weft::spawn([p] { return p; }).detach();
+    CHECK(eventually([&] { return p.use_count() == 1; }));
+  });
+}
+
+TEST_CASE("task: one that outlives its run() is done when it is destroyed") {
+  weft::task<int> never, finished;
+  weft::run([&] {
+    never = weft::spawn([] {
+      weft::sleep(1h);
+      return 1;
+    });
+    finished = weft::spawn([] { return 2; });
+    finished.wait();
+  });
+  CHECK(finished.join() == 2);
+  CHECK(never.done());
+  CHECK(never.wait_for(1h));
+  CHECK_THROWS_AS(never.join(), weft::goroutine_exited);
+
+  weft::task<void> again;
+  weft::run([&] { again = weft::spawn([] { weft::sleep(1h); }); });
+  weft::run([&] {
+    CHECK(again.done());
+    again = {};
+  });
+}
+
+// --- exit_goroutine
+
+TEST_CASE("exit_goroutine: runs the destructors and nothing after") {
+  weft::run([] {
+    std::atomic<int> destroyed{0}, went_on{0};
+    struct guard {
+      std::atomic<int>& n;
+      ~guard() { ++n; }
+    };
+    auto inner = [&] {
+      guard g{destroyed};
+      weft::exit_goroutine();
+    };
+    weft::wait_group w;
+    w.go([&] {
+      guard g{destroyed};
+      try {
+        inner();
+      } catch (const std::exception&) {
+        ++went_on;  // it is no std::exception
+      } catch (...) {
+        ++destroyed;
+        throw;
+      }
+      ++went_on;
+    });
+    w.wait();
+    CHECK(destroyed == 3);
+    CHECK(went_on == 0);
+    CHECK(eventually([] { return weft::num_goroutines() == 1; }));
+  });
+}
+
+TEST_CASE("exit_goroutine: in a task, join throws goroutine_exited") {
+  weft::run([] {
+    auto t = weft::spawn([]() -> int {
+      weft::yield();
+      weft::exit_goroutine();
+    });
+    t.wait();
+    CHECK_THROWS_AS(t.join(), weft::goroutine_exited);
+    auto v = weft::spawn([] { weft::exit_goroutine(); });
+    CHECK_THROWS_AS(v.join(), weft::goroutine_exited);
+  });
+}
+
+TEST_CASE("exit_goroutine: on a thread that is no goroutine it is an error") {
+  CHECK_THROWS_AS(weft::exit_goroutine(), std::logic_error);
+  CHECK_THROWS_AS(weft::lock_os_thread(), std::logic_error);
+  CHECK_THROWS_AS(weft::unlock_os_thread(), std::logic_error);
+}
+
+// --- stats and the dump
+
+TEST_CASE("stats: what they count") {
+  weft::run([] {
+    auto a = weft::runtime_stats();
+    CHECK(a.procs == 2);
+    CHECK(a.goroutines == 1);
+    CHECK(a.threads >= 1);
+    weft::wait_group w;
+    for (int i = 0; i < 100; ++i) {
+      w.go([] {
+        weft::yield();
+        weft::sleep(100us);
+      });
+    }
+    w.wait();
+    chan<void> c;
+    for (int i = 0; i < 5; ++i) weft::go([=] { c.recv(); });
+    weft::sleep(2ms);
+    auto b = weft::runtime_stats();
+    CHECK(b.spawned - a.spawned == 105);
+    CHECK(b.yields - a.yields >= 100);
+    CHECK(b.parks - a.parks >= 100);
+    CHECK(b.dispatches > a.dispatches);
+    CHECK(b.goroutines == 6);
+    CHECK(b.waiting >= 4);
+    CHECK(b.waiting <= 6);
+    CHECK(b.stacks >= 5);
+    CHECK(b.idle_threads <= b.threads);
+    weft::timer t{1h};
+    CHECK(weft::runtime_stats().timers >= 1);
+    c.close();
+  }, {.procs = 2});
+  auto s = weft::runtime_stats();
+  CHECK(s.goroutines == 0);
+  CHECK(s.threads == 0);
+}
+
+TEST_CASE("dump_goroutines: ids, names, states, reasons and traces of all goroutines") {
+  weft::run([] {
+    chan<int> c;
+    weft::go({.name = "receiver"}, [=] { c.recv(); });
+    weft::go({.name = "sender to nil"}, [] { chan<int>(weft::nil).send(1); });
+    weft::go({.name = "sleeper"}, [] { weft::sleep(1h); });
+    weft::go({.name = "chooser"}, [=] { weft::select(weft::on_recv(c), weft::on_recv(chan<int>(weft::nil))); });
+    weft::sleep(a_while);
+    std::FILE* f = std::tmpfile();
+    REQUIRE(f);
+    weft::dump_goroutines(f);
+    std::rewind(f);
+    std::string text(100000, '\0');
+    text.resize(std::fread(text.data(), 1, text.size(), f));
+    std::fclose(f);
+    INFO(text);
+    CHECK(text.find("'main'") != std::string::npos);
+    CHECK(text.find("'receiver' [chan receive") != std::string::npos);
+    CHECK(text.find("'sender to nil' [chan send (nil chan)") != std::string::npos);
+    CHECK(text.find("'sleeper' [sleep") != std::string::npos);
+    CHECK(text.find("'chooser' [select") != std::string::npos);
+  });
+}

@@ -1,0 +1,16 @@
+// A fault that is no overflow goes to the handler that was there.
+#include <csignal>
+#include <cstdio>
+#include <unistd.h>
+#include <weft/weft.hpp>
+
+int main() {
+  std::signal(SIGSEGV, [](int) { _exit(5); });
+  return weft::run([] {
+    weft::go([] {
+      volatile int* nowhere = reinterpret_cast<int*>(16);
+      *nowhere = 1;
+    });
+    weft::chan<int>().recv();
+  });
+}

@@ -25,6 +25,9 @@ struct poller {
   // Whether a break is under way: the eventfd was written and not drained yet.
   atomic<std::uint32_t> breaking{0};
   atomic<bool> no_pwait2{false};
+  // Descriptors ever added. The kernel passes a poll_desc from who adds it to who polls, which C++ and its sanitizers do
+  // not see: adding counts here (release), polling reads it (acquire).
+  atomic<std::uint64_t> added{0};
 };
 constinit poller the_poller;
 
@@ -90,6 +93,7 @@ int netpoll_add(int fd, poll_desc* pd, std::uint32_t tag) noexcept {
   epoll_event want{};
   want.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
   want.data.u64 = pack(pd, tag);
+  the_poller.added.fetch_add(1, release);
   return ::epoll_ctl(the_poller.epoll_fd, EPOLL_CTL_ADD, fd, &want) == 0 ? 0 : errno;
 }
 
@@ -112,6 +116,7 @@ void netpoll(nanos delay, g_list& woken) noexcept {
   poller& p = the_poller;
   epoll_event events[batch];
   int n = wait_for_events(events, delay);
+  if (n > 0) static_cast<void>(p.added.load(acquire));
   // EINTR: a signal. The caller computes anew how long to sleep.
   for (int i = 0; i < n; ++i) {
     const epoll_event& e = events[i];
@@ -119,7 +124,8 @@ void netpoll(nanos delay, g_list& woken) noexcept {
       if (delay == 0) continue;  // left for the blocking poll it is meant for
       std::uint64_t drained;
       [[maybe_unused]] ssize_t r = ::read(p.break_fd, &drained, sizeof drained);
-      p.breaking.store(0, seq_cst);
+      // An exchange: who broke off in vain since the drain wrote its news before, and we see them now.
+      p.breaking.exchange(0, seq_cst);
       continue;
     }
     auto* pd = reinterpret_cast<poll_desc*>(e.data.u64 & ((std::uint64_t{1} << pointer_bits) - 1));

@@ -68,7 +68,7 @@ class lock {
 #endif
 
   atomic<std::uint32_t> word_{free_word};
-  lock_rank rank_;
+  [[maybe_unused]] lock_rank rank_;
 };
 
 class [[nodiscard]] lock_guard {

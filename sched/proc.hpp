@@ -42,6 +42,8 @@ void init_membarrier() noexcept;
 void heavy_barrier() noexcept;               // a full barrier on every running thread of the process
 void stop_the_world() noexcept;              // inside the runtime; the caller's P is stopped too
 void start_the_world() noexcept;
+[[nodiscard]] M* acquire_world(M* m) noexcept;  // inside the runtime: waits for other stoppers, then stops it
+void release_world() noexcept;               // starts it again
 void stop_for_the_world(M* m) noexcept;      // by an M between goroutines
 std::uint32_t set_procs(std::uint32_t n);    // returns the old number. Throws std::bad_alloc
 P* make_p(std::uint32_t id);

@@ -114,15 +114,7 @@ void start_the_world() noexcept {
   wakep();
 }
 
-std::uint32_t set_procs(std::uint32_t n) {
-  M* m = enter_runtime();
-  std::uint32_t old = sched.procs.load(relaxed);
-  try {
-    for (std::uint32_t i = 0; i < n; ++i) make_p(i);
-  } catch (...) {
-    leave_runtime(m);
-    throw;
-  }
+M* acquire_world(M* m) noexcept {
   while (!sched.world.try_acquire_lock()) {
     // Whoever stops the world waits for this P, too.
     if (m) {
@@ -133,6 +125,24 @@ std::uint32_t set_procs(std::uint32_t n) {
     }
   }
   stop_the_world();
+  return m;
+}
+
+void release_world() noexcept {
+  start_the_world();
+  sched.world.release_lock();
+}
+
+std::uint32_t set_procs(std::uint32_t n) {
+  M* m = enter_runtime();
+  std::uint32_t old = sched.procs.load(relaxed);
+  try {
+    for (std::uint32_t i = 0; i < n; ++i) make_p(i);
+  } catch (...) {
+    leave_runtime(m);
+    throw;
+  }
+  m = acquire_world(m);
   old = sched.procs.load(relaxed);
   P* own = m ? m->p.load(relaxed) : nullptr;
   if (own && own->id >= n) {
@@ -151,8 +161,7 @@ std::uint32_t set_procs(std::uint32_t n) {
     kept = old;  // their queues are in the global queue already; the Ps stay
   }
   sched.procs.store(kept, release);
-  start_the_world();
-  sched.world.release_lock();
+  release_world();
   leave_runtime(m);
   if (kept != n) throw std::bad_alloc();
   return old;

@@ -132,6 +132,9 @@ void poll_if_nobody_did(nanos now) noexcept {
 }
 
 void run_monitor() noexcept {
+  const nanos trace_period = sched.options.trace_period;
+  const nanos start = nanotime();
+  nanos next_trace = trace_period ? start + trace_period : forever;
   int idle_rounds = 0;
   nanos interval = shortest_pause;
   while (!the_monitor.stop.load(acquire)) {
@@ -145,7 +148,7 @@ void run_monitor() noexcept {
     if (all_idle() || sched.world_stopping.load(acquire)) {
       nanos until = now + sched.options.force_tick_period / 2;
       if (nanos timer = earliest_timer(); timer != 0 && sched.last_poll.load(relaxed) != 0) until = std::min(until, timer);
-      deep_sleep(until);
+      deep_sleep(std::min(until, next_trace));
       now = nanotime();
       idle_rounds = 0;
     }
@@ -155,6 +158,10 @@ void run_monitor() noexcept {
     if (overdue && sched.idle_ps.load(relaxed) != 0) startm(nullptr, false);
     idle_rounds = retake(now, overdue) > 0 ? 0 : idle_rounds + 1;
     force_tick_if_due(now);
+    if (now >= next_trace) {
+      trace_scheduler(now - start);
+      next_trace = now + trace_period;
+    }
   }
 }
 

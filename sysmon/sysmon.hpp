@@ -13,4 +13,7 @@ void start_housekeeper();
 // By sysmon: wakes it if its time has come.
 void force_tick_if_due(nanos now) noexcept;
 
+// By sysmon, if asked for (schedtrace.cpp).
+void trace_scheduler(nanos since_start);
+
 }  // namespace weft::rt

@@ -156,7 +156,11 @@ stats runtime_stats() noexcept {
 void dump_goroutines(std::FILE* out) {
   std::fflush(out);
   rt::runtime_scope scope;
+  if (!rt::sched.running.load(rt::acquire)) return;
+  // Nobody is resumed while its stack is read.
+  scope.resumed_on(rt::acquire_world(scope.m()));
   rt::dump_goroutines(::fileno(out), true);
+  rt::release_world();
 }
 
 }  // namespace weft

@@ -285,7 +285,8 @@ class chan : public detail::chan_handle,
   using value_type = T;
 
   // Unbuffered, or with a buffer for `capacity` values. Throws std::bad_alloc.
-  explicit chan(std::size_t capacity = 0) : chan_handle(detail::chan_make(detail::element_for<T>(), capacity)) {}
+  chan() : chan(0) {}
+  explicit chan(std::size_t capacity) : chan_handle(detail::chan_make(detail::element_for<T>(), capacity)) {}
   explicit chan(nil_t) noexcept {}
 
   // Takes over one reference to a channel of T. For the library.

@@ -336,7 +336,7 @@ template <class... Cases>
   requires(!(std::is_same_v<std::remove_cvref_t<Cases>, std::vector<select_case>> || ...))
 std::size_t select(Cases&&... cases) {
   constexpr std::size_t channels = (std::size_t{std::remove_cvref_t<Cases>::is_channel} + ... + 0);
-  std::array<detail::select_op, channels == 0 ? 1 : channels> ops;
+  std::array<detail::select_op, channels == 0 ? 1 : channels> ops{};
   std::array<std::size_t, channels == 0 ? 1 : channels> index_of{};
   detail::select_limit limit;
   std::size_t n = 0, i = 0;

@@ -26,8 +26,8 @@ std::size_t proc_field(const char* file, const std::string& name) {
   return 0;
 }
 
-std::vector<const workload*>& all() {
-  static std::vector<const workload*> list;
+std::vector<workload>& all() {
+  static std::vector<workload> list;
   return list;
 }
 
@@ -91,24 +91,24 @@ void job::print() const {
               usage.ru_maxrss * 1024);
 }
 
-workload::workload(const char* n, void (*r)(job&)) : name(n), run(r) { all().push_back(this); }
+workloads::workloads(std::initializer_list<workload> more) { all().insert(all().end(), more); }
 
 }  // namespace bench
 
 int main(int argc, char** argv) {
   if (argc == 2 && !std::strcmp(argv[1], "list")) {
-    for (auto* w : bench::all()) std::puts(w->name);
+    for (auto& w : bench::all()) std::puts(w.name);
     return 0;
   }
   if (argc != 3 && argc != 4) {
     std::fprintf(stderr, "usage: %s WORKLOAD PROCS [SCALE] | list\n", argv[0]);
     return 2;
   }
-  for (auto* w : bench::all()) {
-    if (std::strcmp(w->name, argv[1]) != 0) continue;
+  for (auto& w : bench::all()) {
+    if (std::strcmp(w.name, argv[1]) != 0) continue;
     bench::job j(argv[1], static_cast<unsigned>(std::atoi(argv[2])), argc == 4 ? std::atof(argv[3]) : 1.0);
     try {
-      bench::enter(j, w->run);
+      bench::enter(j, w.run);
     } catch (const std::exception& e) {
       std::fprintf(stderr, "%s: %s\n", argv[1], e.what());
       return 1;

@@ -4,16 +4,18 @@
 //   PROGRAM WORKLOAD PROCS [SCALE]     runs one and prints one line of JSON
 //   PROGRAM list                       prints the names of its workloads
 //
-// A workload is an object that registers itself:
+// A workload is a function; each file makes its own known:
 //
-//   const bench::workload w{"yield", [](bench::job& j) {
+//   void yield(bench::job& j) {
 //     j.measure(j.count(4'000'000), [](std::size_t n) { ... does n operations ... });
-//   }};
+//   }
+//   const bench::workloads here{{"yield", yield}};
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -100,9 +102,13 @@ class job {
 };
 
 struct workload {
-  workload(const char* name, void (*run)(job&));
   const char* name;
   void (*run)(job&);
+};
+
+// Makes workloads known to main(), which is in bench.cpp.
+struct workloads {
+  workloads(std::initializer_list<workload> more);
 };
 
 // Given by the peer: calls run(j) within its runtime, with j.procs() of whatever executes there.

@@ -8,20 +8,20 @@
 namespace {
 
 // One operation: a value there and a value back.
-const bench::workload roundtrip{"roundtrip", [](bench::job& j) {
-                                  weft::chan<int> ping, pong;
-                                  weft::go([=] {
-                                    for (int v : ping) pong.send(v);
-                                  });
-                                  j.measure(j.count(1'000'000), [=](std::size_t n) {
-                                    int v = 0;
-                                    for (std::size_t i = 0; i < n; ++i) {
-                                      ping.send(v);
-                                      pong.recv(v);
-                                    }
-                                  });
-                                  ping.close();
-                                }};
+void roundtrip(bench::job& j) {
+  weft::chan<int> ping, pong;
+  weft::go([=] {
+    for (int v : ping) pong.send(v);
+  });
+  j.measure(j.count(1'000'000), [=](std::size_t n) {
+    int v = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      ping.send(v);
+      pong.recv(v);
+    }
+  });
+  ping.close();
+}
 
 // One operation: a value from one of `pairs` producers to one of as many consumers.
 void through_buffer(bench::job& j, std::size_t pairs) {
@@ -43,7 +43,10 @@ void through_buffer(bench::job& j, std::size_t pairs) {
   });
 }
 
-const bench::workload buffered_1_1{"buffered_1_1", [](bench::job& j) { through_buffer(j, 1); }};
-const bench::workload buffered_8_8{"buffered_8_8", [](bench::job& j) { through_buffer(j, 8); }};
+const bench::workloads here{
+    {"buffered_1_1", [](bench::job& j) { through_buffer(j, 1); }},
+    {"buffered_8_8", [](bench::job& j) { through_buffer(j, 8); }},
+    {"roundtrip", roundtrip},
+};
 
 }  // namespace

@@ -22,7 +22,9 @@ void echo_on(bench::job& j, std::size_t connections) {
   });
 }
 
-const bench::workload echo{"echo", [](bench::job& j) { echo_on(j, 1); }};
-const bench::workload echo_64{"echo_64", [](bench::job& j) { echo_on(j, 64); }};
+const bench::workloads here{
+    {"echo", [](bench::job& j) { echo_on(j, 1); }},
+    {"echo_64", [](bench::job& j) { echo_on(j, 64); }},
+};
 
 }  // namespace

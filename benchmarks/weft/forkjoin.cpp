@@ -13,13 +13,17 @@ long fib(int n) {
 }
 
 // One operation: a goroutine started. fib(n) starts as many as fib(n - 1) and fib(n - 2), and one more.
-const bench::workload forkjoin{"fib", [](bench::job& j) {
-                                 int n = 2;
-                                 std::size_t spawned = 1;
-                                 for (std::size_t before = 0; spawned < j.count(800'000); ++n) {
-                                   before = std::exchange(spawned, before + spawned + 1);
-                                 }
-                                 j.measure_once(spawned, [=] { bench::keep(fib(n)); });
-                               }};
+void forkjoin(bench::job& j) {
+  int n = 2;
+  std::size_t spawned = 1;
+  for (std::size_t before = 0; spawned < j.count(800'000); ++n) {
+    before = std::exchange(spawned, before + spawned + 1);
+  }
+  j.measure_once(spawned, [=] { bench::keep(fib(n)); });
+}
+
+const bench::workloads here{
+    {"fib", forkjoin},
+};
 
 }  // namespace

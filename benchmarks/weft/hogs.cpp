@@ -42,23 +42,28 @@ void sample(bench::job& j, F f) {
 }
 
 // How late sleep(1 ms) comes back.
-const bench::workload hogs_sleep{"hogs_sleep", [](bench::job& j) {
-                                   sample(j, [] {
-                                     std::int64_t due = bench::now_ns() + 1'000'000;
-                                     weft::sleep(1ms);
-                                     return bench::now_ns() - due;
-                                   });
-                                 }};
+void hogs_sleep(bench::job& j) {
+  sample(j, [] {
+    std::int64_t due = bench::now_ns() + 1'000'000;
+    weft::sleep(1ms);
+    return bench::now_ns() - due;
+  });
+}
 
 // How long a message there and back takes, one every millisecond.
-const bench::workload hogs_echo{"hogs_echo", [](bench::job& j) {
-                                  auto stream = weft::net::tcp_stream::connect(bench::start_echo_server());
-                                  sample(j, [&] {
-                                    weft::sleep(1ms);
-                                    std::int64_t start = bench::now_ns();
-                                    bench::echo(stream);
-                                    return bench::now_ns() - start;
-                                  });
-                                }};
+void hogs_echo(bench::job& j) {
+  auto stream = weft::net::tcp_stream::connect(bench::start_echo_server());
+  sample(j, [&] {
+    weft::sleep(1ms);
+    std::int64_t start = bench::now_ns();
+    bench::echo(stream);
+    return bench::now_ns() - start;
+  });
+}
+
+const bench::workloads here{
+    {"hogs_sleep", hogs_sleep},
+    {"hogs_echo", hogs_echo},
+};
 
 }  // namespace

@@ -37,19 +37,23 @@ std::size_t hops(std::size_t primes) {
 }
 
 // One operation: a value through one channel. 1000 primes at full scale.
-const bench::workload sieve{"sieve", [](bench::job& j) {
-                              std::size_t primes = j.count(1000);
-                              j.measure_once(hops(primes), [=] {
-                                weft::chan<int> c;
-                                weft::go(generate, c);
-                                for (std::size_t i = 0;; ++i) {
-                                  int prime = *c.recv();
-                                  if (i + 1 == primes) break;
-                                  weft::chan<int> next;
-                                  weft::go(filter, c, next, prime);
-                                  c = next;
-                                }
-                              });
-                            }};
+void sieve(bench::job& j) {
+  std::size_t primes = j.count(1000);
+  j.measure_once(hops(primes), [=] {
+    weft::chan<int> c;
+    weft::go(generate, c);
+    for (std::size_t i = 0;; ++i) {
+      int prime = *c.recv();
+      if (i + 1 == primes) break;
+      weft::chan<int> next;
+      weft::go(filter, c, next, prime);
+      c = next;
+    }
+  });
+}
+
+const bench::workloads here{
+    {"sieve", sieve},
+};
 
 }  // namespace

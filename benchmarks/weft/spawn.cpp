@@ -8,32 +8,38 @@ namespace {
 
 constexpr std::size_t batch = 1000;
 
-const bench::workload spawn_join{"spawn_join", [](bench::job& j) {
-                                   j.measure(j.count(1'000'000), [](std::size_t n) {
-                                     for (std::size_t i = 0; i < n; ++i) weft::spawn([] {}).join();
-                                   });
-                                 }};
+void spawn_join(bench::job& j) {
+  j.measure(j.count(1'000'000), [](std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) weft::spawn([] {}).join();
+  });
+}
 
-const bench::workload spawn_batch{"spawn_batch", [](bench::job& j) {
-                                    j.measure(j.count(2'000'000, batch), [](std::size_t n) {
-                                      std::vector<weft::task<void>> tasks;
-                                      tasks.reserve(batch);
-                                      for (std::size_t i = 0; i < n; i += batch) {
-                                        for (std::size_t k = 0; k < batch; ++k) tasks.push_back(weft::spawn([] {}));
-                                        for (auto& t : tasks) t.join();
-                                        tasks.clear();
-                                      }
-                                    });
-                                  }};
+void spawn_batch(bench::job& j) {
+  j.measure(j.count(2'000'000, batch), [](std::size_t n) {
+    std::vector<weft::task<void>> tasks;
+    tasks.reserve(batch);
+    for (std::size_t i = 0; i < n; i += batch) {
+      for (std::size_t k = 0; k < batch; ++k) tasks.push_back(weft::spawn([] {}));
+      for (auto& t : tasks) t.join();
+      tasks.clear();
+    }
+  });
+}
 
-const bench::workload wait_group{"wait_group", [](bench::job& j) {
-                                   j.measure(j.count(2'000'000, batch), [](std::size_t n) {
-                                     weft::wait_group wg;
-                                     for (std::size_t i = 0; i < n; i += batch) {
-                                       for (std::size_t k = 0; k < batch; ++k) wg.go([] {});
-                                       wg.wait();
-                                     }
-                                   });
-                                 }};
+void wait_group(bench::job& j) {
+  j.measure(j.count(2'000'000, batch), [](std::size_t n) {
+    weft::wait_group wg;
+    for (std::size_t i = 0; i < n; i += batch) {
+      for (std::size_t k = 0; k < batch; ++k) wg.go([] {});
+      wg.wait();
+    }
+  });
+}
+
+const bench::workloads here{
+    {"spawn_join", spawn_join},
+    {"spawn_batch", spawn_batch},
+    {"wait_group", wait_group},
+};
 
 }  // namespace

@@ -20,22 +20,22 @@ void on_each_proc(unsigned procs, std::size_t n, F f) {
   wg.wait();
 }
 
-const bench::workload create_stop{"timer_create_stop", [](bench::job& j) {
-                                    j.measure(j.count(2'000'000, j.procs()), [&](std::size_t n) {
-                                      on_each_proc(j.procs(), n, [](std::size_t k) {
-                                        for (std::size_t i = 0; i < k; ++i) weft::timer(1h).stop();
-                                      });
-                                    });
-                                  }};
+void create_stop(bench::job& j) {
+  j.measure(j.count(2'000'000, j.procs()), [&](std::size_t n) {
+    on_each_proc(j.procs(), n, [](std::size_t k) {
+      for (std::size_t i = 0; i < k; ++i) weft::timer(1h).stop();
+    });
+  });
+}
 
-const bench::workload reset{"timer_reset", [](bench::job& j) {
-                              j.measure(j.count(5'000'000, j.procs()), [&](std::size_t n) {
-                                on_each_proc(j.procs(), n, [](std::size_t k) {
-                                  weft::timer t(1h);
-                                  for (std::size_t i = 0; i < k; ++i) t.reset(1h);
-                                });
-                              });
-                            }};
+void reset(bench::job& j) {
+  j.measure(j.count(5'000'000, j.procs()), [&](std::size_t n) {
+    on_each_proc(j.procs(), n, [](std::size_t k) {
+      weft::timer t(1h);
+      for (std::size_t i = 0; i < k; ++i) t.reset(1h);
+    });
+  });
+}
 
 std::vector<weft::func_timer> far_timers(std::size_t n) {
   std::minstd_rand random(1);
@@ -46,44 +46,43 @@ std::vector<weft::func_timer> far_timers(std::size_t n) {
 }
 
 // func_timers, since a timer with a channel need not be in the heap while nobody waits for it.
-const bench::workload add_1m{"timer_add_1m", [](bench::job& j) {
-                               auto others = far_timers(j.count(1'000'000));
-                               std::size_t n = j.count(1'000'000);
-                               std::vector<weft::func_timer> added;
-                               j.measure_once(n, [&] { added = far_timers(n); });
-                             }};
+void add_1m(bench::job& j) {
+  auto others = far_timers(j.count(1'000'000));
+  std::size_t n = j.count(1'000'000);
+  std::vector<weft::func_timer> added;
+  j.measure_once(n, [&] { added = far_timers(n); });
+}
 
-const bench::workload stop_1m{"timer_stop_1m", [](bench::job& j) {
-                                std::size_t n = j.count(1'000'000);
-                                auto timers = far_timers(n);
-                                std::shuffle(timers.begin(), timers.end(), std::minstd_rand(2));
-                                j.measure_once(n, [&] {
-                                  for (auto& t : timers) t.stop();
-                                });
-                              }};
+void stop_1m(bench::job& j) {
+  std::size_t n = j.count(1'000'000);
+  auto timers = far_timers(n);
+  std::shuffle(timers.begin(), timers.end(), std::minstd_rand(2));
+  j.measure_once(n, [&] {
+    for (auto& t : timers) t.stop();
+  });
+}
 
 // One operation: a function called, from its after_func() to its end. All are due within 1 ms.
-const bench::workload after_func_1m{"after_func_1m", [](bench::job& j) {
-                                      std::size_t n = j.count_in_memory(1'000'000, 12 * 1024);
-                                      j.measure_once(n, [&] {
-                                        weft::wait_group wg;
-                                        wg.add(static_cast<std::ptrdiff_t>(n));
-                                        std::minstd_rand random(3);
-                                        for (std::size_t i = 0; i < n; ++i)
-                                          weft::after_func(random() % 1'000'000 * 1ns, [&] { wg.done(); });
-                                        wg.wait();
-                                      });
-                                    }};
+void after_func_1m(bench::job& j) {
+  std::size_t n = j.count_in_memory(1'000'000, 12 * 1024);
+  j.measure_once(n, [&] {
+    weft::wait_group wg;
+    wg.add(static_cast<std::ptrdiff_t>(n));
+    std::minstd_rand random(3);
+    for (std::size_t i = 0; i < n; ++i) weft::after_func(random() % 1'000'000 * 1ns, [&] { wg.done(); });
+    wg.wait();
+  });
+}
 
 // One operation: a goroutine that is started, sleeps 100 ms and ends.
-const bench::workload sleep_1m{"sleep_1m", [](bench::job& j) {
-                                 std::size_t n = j.count_in_memory(1'000'000, 12 * 1024);
-                                 j.measure_once(n, [&] {
-                                   weft::wait_group wg;
-                                   for (std::size_t i = 0; i < n; ++i) wg.go([] { weft::sleep(100ms); });
-                                   wg.wait();
-                                 });
-                               }};
+void sleep_1m(bench::job& j) {
+  std::size_t n = j.count_in_memory(1'000'000, 12 * 1024);
+  j.measure_once(n, [&] {
+    weft::wait_group wg;
+    for (std::size_t i = 0; i < n; ++i) wg.go([] { weft::sleep(100ms); });
+    wg.wait();
+  });
+}
 
 void lateness(bench::job& j, std::chrono::nanoseconds d) {
   bench::samples late;
@@ -95,9 +94,17 @@ void lateness(bench::job& j, std::chrono::nanoseconds d) {
   j.report(late);
 }
 
-const bench::workload late_50us{"late_50us", [](bench::job& j) { lateness(j, 50us); }};
-const bench::workload late_200us{"late_200us", [](bench::job& j) { lateness(j, 200us); }};
-const bench::workload late_1ms{"late_1ms", [](bench::job& j) { lateness(j, 1ms); }};
-const bench::workload late_5ms{"late_5ms", [](bench::job& j) { lateness(j, 5ms); }};
+const bench::workloads here{
+    {"late_50us", [](bench::job& j) { lateness(j, 50us); }},
+    {"late_200us", [](bench::job& j) { lateness(j, 200us); }},
+    {"late_1ms", [](bench::job& j) { lateness(j, 1ms); }},
+    {"late_5ms", [](bench::job& j) { lateness(j, 5ms); }},
+    {"timer_create_stop", create_stop},
+    {"timer_reset", reset},
+    {"timer_add_1m", add_1m},
+    {"timer_stop_1m", stop_1m},
+    {"after_func_1m", after_func_1m},
+    {"sleep_1m", sleep_1m},
+};
 
 }  // namespace

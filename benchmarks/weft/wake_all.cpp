@@ -9,26 +9,29 @@
 
 namespace {
 
-const bench::workload wake_all{"wake_all", [](bench::job& j) {
-                                 std::size_t n = j.count_in_memory(1'000'000, 12 * 1024);
-                                 weft::chan<void> gate;
-                                 weft::wait_group wg;
-                                 std::atomic<std::size_t> arrived{0};
-                                 std::size_t before = bench::resident_bytes();
-                                 for (std::size_t i = 0; i < n; ++i) {
-                                   wg.go([&] {
-                                     arrived.fetch_add(1, std::memory_order_relaxed);
-                                     gate.recv();
-                                   });
-                                 }
-                                 while (arrived.load() < n) weft::yield();
-                                 weft::yield();  // the last ones park
-                                 j.note("bytes_per_parked",
-                                        static_cast<double>(bench::resident_bytes() - before) / static_cast<double>(n));
-                                 j.measure_once(n, [&] {
-                                   gate.close();
-                                   wg.wait();
-                                 });
-                               }};
+void wake_all(bench::job& j) {
+  std::size_t n = j.count_in_memory(1'000'000, 12 * 1024);
+  weft::chan<void> gate;
+  weft::wait_group wg;
+  std::atomic<std::size_t> arrived{0};
+  std::size_t before = bench::resident_bytes();
+  for (std::size_t i = 0; i < n; ++i) {
+    wg.go([&] {
+      arrived.fetch_add(1, std::memory_order_relaxed);
+      gate.recv();
+    });
+  }
+  while (arrived.load() < n) weft::yield();
+  weft::yield();  // the last ones park
+  j.note("bytes_per_parked", static_cast<double>(bench::resident_bytes() - before) / static_cast<double>(n));
+  j.measure_once(n, [&] {
+    gate.close();
+    wg.wait();
+  });
+}
+
+const bench::workloads here{
+    {"wake_all", wake_all},
+};
 
 }  // namespace

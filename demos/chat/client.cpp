@@ -63,7 +63,7 @@ void serve_client(weft::net::tcp_stream& peer, const weft::chan<event>& to_hub, 
 
   const line_chan outbox(queue + 1);
   to_hub.send(arrived{me, outbox});
-  const weft::task<void> writer = weft::spawn([&peer, outbox] { write_lines(peer, outbox); });
+  const weft::task<void> writer = weft::spawn({.name = "writer"}, [&peer, outbox] { write_lines(peer, outbox); });
 
   line_reader lines(peer);
   pace pace;

@@ -15,6 +15,7 @@ using clock = std::chrono::steady_clock;
 
 namespace {
 constexpr std::string_view lobby = "lobby";
+constexpr std::string_view guest = "guest";  // and a number: who has not said a name
 constexpr std::string_view the_end = "* The server stops. Goodbye.";
 constexpr std::string_view help =
     "* What you type goes to everybody in your room. Commands:\n"
@@ -29,25 +30,27 @@ void hub::run() {
   const weft::ticker tick(std::clamp<std::chrono::milliseconds>(idle_limit_ / 10, 10ms, 1s));
   weft::recv_chan<void> quit = quit_.done();
   bool open = true;
+
+  const auto on_event = [&](std::optional<event> e) {
+    open = e.has_value();
+    if (e) std::visit([&](auto& what) { on(what); }, *e);
+  };
+  const auto quit_once = [&] {
+    on_quit();
+    quit = weft::recv_chan<void>(weft::nil);  // it stays closed, so ready for ever; nil is never ready
+  };
+
   while (open) {
-    weft::select(
-        weft::on_recv(inbox_,
-                      [&](std::optional<event> e) {
-                        open = e.has_value();
-                        if (e) std::visit([&](auto& what) { on(what); }, *e);
-                      }),
-        weft::on_recv(tick.channel(), [&] { on_tick(); }),
-        weft::on_recv(quit, [&] {
-          on_quit();
-          quit = weft::recv_chan<void>(weft::nil);  // closed for good, so ready for ever: ask no more
-        }));
+    weft::select(weft::on_recv(inbox_, on_event),                    //
+                 weft::on_recv(tick.channel(), [&] { on_tick(); }),  //
+                 weft::on_recv(quit, quit_once));
     drop_slow();
     weft::yield();  // the writers come before the next line, so only a client that is slow falls behind
   }
 }
 
 void hub::on(arrived& e) {
-  const auto [c, is_new] = clients_.try_emplace(e.who, client{.nick = "guest" + std::to_string(e.who),
+  const auto [c, is_new] = clients_.try_emplace(e.who, client{.nick = std::string(guest) + std::to_string(e.who),
                                                               .room = std::string(lobby),
                                                               .outbox = std::move(e.outbox),
                                                               .last_heard = clock::now()});
@@ -112,6 +115,7 @@ void hub::command(client_map::iterator c, std::string_view line) {
 
 void hub::rename(client& c, std::string_view nick) {
   if (!is_name(nick)) return tell(c, "* A name has 1 to 20 letters, digits, - and _.");
+  if (same_name(nick.substr(0, guest.size()), guest)) return tell(c, "* That name is for guests.");
   const bool taken = std::ranges::any_of(
       clients_, [&](const auto& entry) { return &entry.second != &c && same_name(entry.second.nick, nick); });
   if (taken) return tell(c, "* " + std::string(nick) + " is taken.");

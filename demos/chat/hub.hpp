@@ -1,5 +1,5 @@
-// The hub: one goroutine that owns who is here and in which room. Everybody else talks to it through a channel, so there
-// is nothing to lock.
+// The hub: one goroutine that owns who is here and in which room. Everybody else talks to it through a channel, so
+// there is nothing to lock.
 //
 //     client's reader --event--> inbox --> hub --line--> outbox --> client's writer
 //
@@ -22,8 +22,8 @@ namespace demo::chat {
 
 using client_id = std::uint64_t;
 
-// Lines for one client, each with its end. The hub sends, and closes it when it is done with the client. Its last place is
-// kept for the reason why, so it holds one more than it seems.
+// Lines for one client, each with its end. The hub sends, and closes it when it is done with the client. Its last place
+// is kept for the reason why, so it holds one more than it seems.
 using line_chan = weft::chan<std::string>;
 
 // What clients tell the hub.

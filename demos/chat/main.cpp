@@ -29,11 +29,11 @@ int main(int argc, char** argv) try {
       [&] {
         demo::server server("weft-chat", options);
         const weft::chan<chat::event> inbox(64);
-        const weft::task<void> hub = weft::spawn([&] { chat::hub(inbox, server.stop().asked, idle_limit).run(); });
+        const weft::task<void> hub =
+            weft::spawn({.name = "hub"}, [&] { chat::hub(inbox, server.stop().asked, idle_limit).run(); });
 
-        server.serve([&](weft::net::tcp_stream& peer, const demo::stop_stages&) {
-          chat::serve_client(peer, inbox, queue);
-        });
+        server.serve(
+            [&](weft::net::tcp_stream& peer, const demo::stop_stages&) { chat::serve_client(peer, inbox, queue); });
         inbox.close();  // the hub ends, and its task is waited for
       },
       {.procs = options.procs});

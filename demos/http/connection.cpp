@@ -94,8 +94,7 @@ void connection::linger() {
   if (stop_.asked.err()) return;
   peer_.shutdown_write();
   peer_.set_read_deadline(clock::now() + 1s);
-  while (peer_.read(in_) > 0) {
-  }
+  while (peer_.read(in_) > 0) {}
 }
 
 }  // namespace demo::http

@@ -35,7 +35,9 @@ int main(int argc, char** argv) try {
   std::optional<http::file_root> files;
   if (!root.empty()) files.emplace(root);
   const http::site site(std::move(files));
-  const http::router answer = [&](const auto& request, auto& out, const auto& stop) { site.answer(request, out, stop); };
+  const http::router answer = [&](const auto& request, auto& out, const auto& stop) {
+    site.answer(request, out, stop);
+  };
 
   return weft::run(
       [&] {

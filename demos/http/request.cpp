@@ -67,7 +67,10 @@ void request_parser::refuse(error_code why) {
 void request_parser::on_request_impl(verb v, view, view target, int version, error_code&) {
   request_.verb = v == verb::get ? method::get : v == verb::head ? method::head : method::other;
   request_.version = version;
-  if (!split_target(to_std(target), request_.path, request_.query)) throw bad_request(400, "malformed target");
+  // Other methods have other forms of targets ("OPTIONS *"); they are refused anyway.
+  if (request_.verb != method::other && !split_target(to_std(target), request_.path, request_.query)) {
+    throw bad_request(400, "malformed target");
+  }
 }
 
 void request_parser::on_field_impl(field name, view, view value, error_code&) {

@@ -8,11 +8,12 @@
 #include <string_view>
 
 #include <boost/beast/http/basic_parser.hpp>
+#include <boost/beast/version.hpp>
 
 namespace demo::http {
 
 struct limits {
-  std::size_t head = 8 * 1024;   // bytes of request line and fields
+  std::size_t head = 8 * 1024;  // bytes of request line and fields
   std::size_t body = 1024 * 1024;
 };
 
@@ -68,6 +69,9 @@ class request_parser : boost::beast::http::basic_parser<true> {
   std::size_t on_chunk_body_impl(std::uint64_t, view body, error_code&) override { return body.size(); }
   void on_finish_impl(error_code&) override {}
   void on_response_impl(int, view, int, error_code&) override {}
+#if BOOST_BEAST_VERSION >= 359  // Boost 1.90; before, trailers went to on_field_impl
+  void on_trailer_field_impl(boost::beast::http::field, view, view, error_code&) override {}
+#endif
 
   request& request_;
   std::size_t head_limit_;

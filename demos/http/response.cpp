@@ -1,12 +1,15 @@
 #include "response.hpp"
 
+#include <array>
 #include <charconv>
+#include <span>
 
 namespace demo::http {
 
 namespace {
 
-constexpr std::size_t flush_at = 64 * 1024;
+// How much is collected before it is sent, even if there are more requests to answer.
+constexpr std::size_t flush_at = 16 * 1024;
 
 std::string_view reason(int status) {
   switch (status) {
@@ -52,8 +55,12 @@ void response_writer::head(int status, std::string_view type, std::uint64_t leng
 
 void response_writer::body(std::string_view piece) {
   if (!wants_body()) return;
-  out_ += piece;
-  if (out_.size() >= flush_at) flush();
+  if (piece.size() < flush_at) {
+    out_ += piece;
+    if (out_.size() >= flush_at) flush();
+  } else {
+    write({std::as_bytes(std::span(out_)), std::as_bytes(std::span(piece))});
+  }
 }
 
 void response_writer::send(int status, std::string_view type, std::string_view text) {
@@ -68,9 +75,13 @@ void response_writer::send_error(int status, std::string_view text) {
 }
 
 void response_writer::flush() {
-  if (out_.empty()) return;
+  if (!out_.empty()) write({std::as_bytes(std::span(out_)), {}});
+}
+
+// Both with one system call, if the client keeps up.
+void response_writer::write(const std::array<std::span<const std::byte>, 2>& parts) {
   stream_.set_write_deadline(std::chrono::steady_clock::now() + limit_);
-  stream_.write(out_);
+  stream_.writev(parts);
   out_.clear();
 }
 

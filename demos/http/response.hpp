@@ -1,10 +1,12 @@
 // Answers, collected in one buffer and sent with one write: several, if several requests had come.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -32,7 +34,7 @@ class response_writer {
   // A page of text that says what went wrong.
   void send_error(int status, std::string_view text);
 
-  // An answer in pieces: its head, then `length` bytes of body.
+  // An answer in pieces: its head, then `length` bytes of body. Large pieces are sent at once, without a copy.
   void head(int status, std::string_view type, std::uint64_t length);
   void body(std::string_view piece);
   bool wants_body() const { return !form_.head_only; }
@@ -41,6 +43,7 @@ class response_writer {
   void flush();
 
  private:
+  void write(const std::array<std::span<const std::byte>, 2>& parts);
   std::string_view date();
 
   weft::net::tcp_stream& stream_;

@@ -11,14 +11,13 @@ namespace {
 // "http://host:80/path" -> "/path": what a client sends to a proxy, and a server must understand.
 std::string_view without_authority(std::string_view target) {
   constexpr std::string_view scheme = "http://";
-  const bool absolute =
-      target.size() > scheme.size() &&
-      std::equal(scheme.begin(), scheme.end(), target.begin(),
-                 [](char a, char b) { return a == std::tolower(static_cast<unsigned char>(b)); });
+  const bool absolute = target.size() > scheme.size() &&
+                        std::equal(scheme.begin(), scheme.end(), target.begin(),
+                                   [](char a, char b) { return a == std::tolower(static_cast<unsigned char>(b)); });
   if (!absolute) return target;
   target.remove_prefix(scheme.size());
-  const std::size_t end = target.find_first_of("/?");
-  return end == std::string_view::npos ? "/" : target.substr(end);
+  const std::size_t path = target.find('/');
+  return path == std::string_view::npos ? "/" : target.substr(path);
 }
 
 }  // namespace
@@ -27,7 +26,8 @@ bool split_target(std::string_view target, std::string& path, std::string& query
   target = without_authority(target);
   const std::size_t mark = target.find('?');
   if (mark != std::string_view::npos) query = target.substr(mark + 1);
-  return percent_decode(target.substr(0, mark), path) && path.find('\0') == std::string::npos;
+  return target.starts_with('/') && percent_decode(target.substr(0, mark), path) &&
+         path.find('\0') == std::string::npos;
 }
 
 bool percent_decode(std::string_view text, std::string& out) {
@@ -50,7 +50,8 @@ std::optional<std::string_view> query_value(std::string_view query, std::string_
   while (!query.empty()) {
     const std::size_t end = query.find('&');
     const std::string_view pair = query.substr(0, end);
-    if (pair.size() > key.size() && pair.starts_with(key) && pair[key.size()] == '=') return pair.substr(key.size() + 1);
+    if (pair.size() > key.size() && pair.starts_with(key) && pair[key.size()] == '=')
+      return pair.substr(key.size() + 1);
     query.remove_prefix(end == std::string_view::npos ? query.size() : end + 1);
   }
   return std::nullopt;

@@ -7,8 +7,8 @@
 
 namespace demo::http {
 
-// Splits a target ("/a%20b?c=d", also "http://host/a%20b?c=d") into its path, decoded, and its query, as it came. False:
-// it is malformed, or has a NUL in its path, which no file name has.
+// Splits a target ("/a%20b?c=d", also "http://host/a%20b?c=d") into its path, decoded, and its query, as it came.
+// False: it is malformed, or its path has a NUL, which no file name has.
 bool split_target(std::string_view target, std::string& path, std::string& query);
 
 // Decodes %XX. False: that was malformed.

@@ -69,7 +69,7 @@ server::server(std::string name, const server_options& o)
 server::~server() { weft::io::stop_signals(signals_); }
 
 void server::serve(const connection_handler& handler) {
-  weft::task<void> acceptor = weft::spawn([&] { accept_all(handler); });
+  weft::task<void> acceptor = weft::spawn({.name = "accept"}, [&] { accept_all(handler); });
 
   signals_.recv();
   asked_.cancel();
@@ -99,7 +99,7 @@ void server::accept_all(const connection_handler& handler) {
       continue;
     }
     try {
-      serving_.go([this, &handler, s = std::move(s)]() mutable { serve_one(s, handler); });
+      serving_.go({.name = "connection"}, [this, &handler, s = std::move(s)]() mutable { serve_one(s, handler); });
     } catch (const std::bad_alloc&) {
       std::fprintf(stderr, "%s: no memory for another connection\n", name_.c_str());
     }

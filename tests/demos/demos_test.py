@@ -173,6 +173,8 @@ def http_pages(demo):
     check(r.fields["connection"] == "close" and "date" in r.fields and r.fields["content-type"].startswith("text/plain"))
     check(get(demo, "/?x=1").status == 200)
     check(get(demo, "http://example.org/json").status == 200, "absolute form")
+    check(get(demo, "http://example.org").status == 200)
+    check(get(demo, "*", "OPTIONS").status == 405)
     check(json.loads(get(demo, "/json").body) == {"message": "Hello, World!"})
     stats = json.loads(get(demo, "/stats").body)
     for key in "goroutines runnable waiting threads idle_threads spawned steals parks polls timers preemptions retakes".split():
@@ -278,6 +280,7 @@ def http_protocol(demo):
         head + "Content-Length: x\r\n\r\n", head + "Content-Length: -1\r\n\r\n", head + "Content-Length: 1, 2\r\n\r\n",
         head + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", head + "Transfer-Encoding: gzip\r\n\r\n",
         chunked + "zz\r\n", chunked + "5\r\nhellooo\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        "GET x HTTP/1.1\r\nHost: x\r\n\r\n", "GET * HTTP/1.1\r\nHost: x\r\n\r\n",
     ):  # fmt: skip
         r = talk(demo, text.encode("latin-1"))
         check([x.status for x in r] == [400], text, [x.status for x in r])
@@ -412,6 +415,8 @@ def test_chat(program):
         cyd.expect("taken")
         cyd.say("/nick a b")
         cyd.expect("A name has")
+        cyd.say("/nick Guest1")
+        cyd.expect("for guests")
         cyd.say("/who")
         check(cyd.expect("In #lobby:") == "* In #lobby: ann bob cyd")
 

@@ -28,15 +28,19 @@ void skynet(channel& up, std::int64_t first, std::int64_t leaves) {
 }
 
 // A hundredth of the others' tree: with work stealing it takes too long otherwise.
-const bench::workload tree{"skynet", [](bench::job& j) {
-                             std::int64_t leaves = 10;
-                             while (static_cast<std::size_t>(leaves) * 10 <= j.count(10'000)) leaves *= 10;
-                             j.measure_once(leaves, [=] {
-                               channel c;
-                               auto top = bench::start_small([&] { skynet(c, 0, leaves); });
-                               if (c.value_pop() != leaves * (leaves - 1) / 2) throw std::runtime_error("wrong sum");
-                               top.join();
-                             });
-                           }};
+void tree(bench::job& j) {
+  std::int64_t leaves = 10;
+  while (static_cast<std::size_t>(leaves) * 10 <= j.count(10'000)) leaves *= 10;
+  j.measure_once(leaves, [=] {
+    channel c;
+    auto top = bench::start_small([&] { skynet(c, 0, leaves); });
+    if (c.value_pop() != leaves * (leaves - 1) / 2) throw std::runtime_error("wrong sum");
+    top.join();
+  });
+}
+
+const bench::workloads here{
+    {"skynet", tree},
+};
 
 }  // namespace

@@ -5,17 +5,17 @@ namespace {
 
 constexpr std::size_t batch = 1000;
 
-const bench::workload spawn_join{"spawn_join", [](bench::job& j) {
-                                   j.measure(j.count(500'000), [](std::size_t n) {
-                                     for (std::size_t i = 0; i < n; ++i) bench::start([] {}).join();
-                                   });
-                                 }};
+void spawn_join(bench::job& j) {
+  j.measure(j.count(500'000), [](std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) bench::start([] {}).join();
+  });
+}
 
-const bench::workload spawn_batch{"spawn_batch", [](bench::job& j) {
-                                    j.measure(j.count(200'000, batch), [](std::size_t n) {
-                                      for (std::size_t i = 0; i < n; i += batch) bench::in_fibers(batch, [] {});
-                                    });
-                                  }};
+void spawn_batch(bench::job& j) {
+  j.measure(j.count(200'000, batch), [](std::size_t n) {
+    for (std::size_t i = 0; i < n; i += batch) bench::in_fibers(batch, [] {});
+  });
+}
 
 long fib(int n) {
   if (n < 2) return n;
@@ -26,13 +26,19 @@ long fib(int n) {
   return left + right;
 }
 
-const bench::workload forkjoin{"fib", [](bench::job& j) {
-                                 int n = 2;
-                                 std::size_t spawned = 1;
-                                 for (std::size_t before = 0; spawned < j.count(100'000); ++n) {
-                                   before = std::exchange(spawned, before + spawned + 1);
-                                 }
-                                 j.measure_once(spawned, [=] { bench::keep(fib(n)); });
-                               }};
+void forkjoin(bench::job& j) {
+  int n = 2;
+  std::size_t spawned = 1;
+  for (std::size_t before = 0; spawned < j.count(100'000); ++n) {
+    before = std::exchange(spawned, before + spawned + 1);
+  }
+  j.measure_once(spawned, [=] { bench::keep(fib(n)); });
+}
+
+const bench::workloads here{
+    {"spawn_join", spawn_join},
+    {"spawn_batch", spawn_batch},
+    {"fib", forkjoin},
+};
 
 }  // namespace

@@ -5,12 +5,16 @@
 
 namespace {
 
-const bench::workload yield{"yield", [](bench::job& j) {
-                              j.measure(j.count(4'000'000), [](std::size_t n) {
-                                bench::in_fibers(8, [n] {
-                                  for (std::size_t i = 0; i < n / 8; ++i) boost::this_fiber::yield();
-                                });
-                              });
-                            }};
+void yield(bench::job& j) {
+  j.measure(j.count(4'000'000), [](std::size_t n) {
+    bench::in_fibers(8, [n] {
+      for (std::size_t i = 0; i < n / 8; ++i) boost::this_fiber::yield();
+    });
+  });
+}
+
+const bench::workloads here{
+    {"yield", yield},
+};
 
 }  // namespace

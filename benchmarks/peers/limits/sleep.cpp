@@ -18,9 +18,11 @@ void lateness(bench::job& j, long us) {
   j.report(late);
 }
 
-const bench::workload late_50us{"late_50us", [](bench::job& j) { lateness(j, 50); }};
-const bench::workload late_200us{"late_200us", [](bench::job& j) { lateness(j, 200); }};
-const bench::workload late_1ms{"late_1ms", [](bench::job& j) { lateness(j, 1000); }};
-const bench::workload late_5ms{"late_5ms", [](bench::job& j) { lateness(j, 5000); }};
+const bench::workloads here{
+    {"late_50us", [](bench::job& j) { lateness(j, 50); }},
+    {"late_200us", [](bench::job& j) { lateness(j, 200); }},
+    {"late_1ms", [](bench::job& j) { lateness(j, 1000); }},
+    {"late_5ms", [](bench::job& j) { lateness(j, 5000); }},
+};
 
 }  // namespace

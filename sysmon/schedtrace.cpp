@@ -1,0 +1,83 @@
+// WEFT_DEBUG=schedtrace=MS[,scheddetail=1]: every MS milliseconds a line on stderr about the scheduler, in Go's format;
+// with detail one more for each P, M and G. What is read here changes meanwhile: each number is right, not all at once.
+
+#include "sysmon/sysmon.hpp"
+
+#include <iterator>
+
+namespace weft::rt {
+
+namespace {
+
+using text = fmt::basic_memory_buffer<char, 4096>;
+
+const char* name_of(p_status s) noexcept {
+  switch (s) {
+    case p_status::idle: return "idle";
+    case p_status::running: return "running";
+    case p_status::syscall: return "syscall";
+    case p_status::stopped: return "stopped";
+    case p_status::dead: return "dead";
+  }
+  return "?";
+}
+
+void write_ps(text& out) {
+  for (std::uint32_t i = 0; i < sched.procs.load(relaxed); ++i) {
+    const P* p = sched.all_ps[i].load(acquire);
+    fmt::format_to(std::back_inserter(out), "  P{}: status={} schedtick={} syscalltick={} runqsize={} timers={}\n", i,
+                   name_of(p->status.load(relaxed)), p->sched_tick.load(relaxed), p->syscall_tick.load(relaxed),
+                   p->runq.size(), p->timers.size());
+  }
+}
+
+// Under sched.mutex.
+void write_ms(text& out) {
+  for (const M* m : sched.all_ms) {
+    const P* p = m->p.load(relaxed);
+    fmt::format_to(std::back_inserter(out), "  M{}: p={} spinning={} idle={} locked={} thread={}\n", m->id,
+                   p ? static_cast<int>(p->id) : -1, m->spinning, m->in_idle_list, m->locked_g != nullptr, m->tid);
+  }
+}
+
+void write_gs(text& out) {
+  for_each_g(
+      [](G* g, void* arg) {
+        g_state s = g->get_state();
+        if (s == g_state::idle || s == g_state::dead || s == g_state::abandoned) return;
+        fmt::format_to(std::back_inserter(*static_cast<text*>(arg)), "  G{}: status={}({})\n", g->id,
+                       describe(s), s == g_state::waiting ? describe(g->reason) : "");
+      },
+      &out);
+}
+
+}  // namespace
+
+void trace_scheduler(nanos since_start) {
+  text out;
+  // With detail the world is stopped for the moment, since Gs are looked at; without, this costs next to nothing.
+  bool detail = sched.options.trace_detail && sched.world.try_acquire_lock();
+  if (detail) stop_the_world();
+  {
+    lock_guard hold(sched.mutex);
+    fmt::format_to(std::back_inserter(out),
+                   "SCHED {}ms: procs={} idleprocs={} threads={} spinningthreads={} idlethreads={} runqueue={} [",
+                   since_start / millisecond, sched.procs.load(relaxed), sched.idle_ps.load(relaxed), sched.live_ms,
+                   sched.spinning.load(relaxed), sched.idle_ms, sched.global.size());
+    for (std::uint32_t i = 0; i < sched.procs.load(relaxed); ++i) {
+      fmt::format_to(std::back_inserter(out), "{}{}", i ? " " : "", sched.all_ps[i].load(relaxed)->runq.size());
+    }
+    fmt::format_to(std::back_inserter(out), "]\n");
+    if (detail) {
+      write_ps(out);
+      write_ms(out);
+    }
+  }
+  if (detail) {
+    write_gs(out);
+    release_world();
+  }
+  print_error({out.data(), out.size()});
+}
+
+}  // namespace weft::rt

@@ -7,7 +7,7 @@ namespace weft::rt {
 // was there before.
 void install_overflow_handler() noexcept;
 
-// Gives the calling thread a stack for signals, if it has none: on an overflown stack no handler can run.
+// Gives the calling thread a stack for signals, if it has none: on a stack that ran over no handler can run.
 void* make_signal_stack() noexcept;
 void free_signal_stack(void* stack) noexcept;
 

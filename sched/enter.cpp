@@ -17,12 +17,16 @@ namespace {
 }
 
 void queue_globally(G* g, void*) noexcept {
-  lock_guard hold(sched.mutex);
-  if (sched.shutting_down.load(relaxed)) {
-    g->set_state(g_state::runnable, g_state::waiting);  // stays where it is
-    return;
+  {
+    lock_guard hold(sched.mutex);
+    if (sched.shutting_down.load(relaxed)) {
+      g->set_state(g_state::runnable, g_state::waiting);  // stays where it is
+      return;
+    }
+    global_put(g);  // A1
   }
-  global_put(g);
+  // A2: a P may have gone idle since regain_p found none.
+  if (sched.idle_ps.load(seq_cst) != 0) wakep();
 }
 
 // The goroutine gives way: it goes to the end of the global queue and its M looks for something else. An M without a

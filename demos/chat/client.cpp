@@ -1,6 +1,5 @@
 #include "client.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <optional>
@@ -21,30 +20,21 @@ using clock = std::chrono::steady_clock;
 
 namespace {
 
-// Lets a client say about 1 MB a second: who pastes a book waits, instead of flooding everybody's outbox.
-class pace {
- public:
-  void keep(std::size_t bytes) {
-    const auto now = clock::now();
-    free_at_ = std::max(free_at_, now - 10ms) + (64 + bytes) * 1us;
-    if (free_at_ > now) weft::sleep_until(free_at_);
-  }
-
- private:
-  weft::time_point free_at_{};
-};
-
-// Writes what comes from the hub, several lines at once if they are there, until the hub is done with the client or the
-// client is with us.
-void write_lines(weft::net::tcp_stream& peer, const line_chan& outbox) {
+// Writes what the hub has for the client, several lines at once if they are there, until the hub is done with it or it
+// is gone.
+void write_lines(weft::net::tcp_stream& peer, const mailbox& mail) {
   constexpr std::size_t enough = 16 * 1024;
   std::error_code ec;
-  std::string lines, more;
-  while (!ec && outbox.recv(lines)) {
-    while (lines.size() < enough && outbox.try_recv(more) == weft::recv_result::value) lines += more;
+  const auto write = [&](const std::string& text) {
     peer.set_write_deadline(clock::now() + 10s, ec);
-    peer.write(lines, ec);
+    peer.write(text, ec);
+  };
+  std::string lines, more;
+  while (!ec && mail.outbox.recv(lines)) {
+    while (lines.size() < enough && mail.outbox.try_recv(more) == weft::recv_result::value) lines += more;
+    write(lines);
   }
+  if (!ec && mail.last_word.try_recv(more) == weft::recv_result::value) write(more);
   peer.close();  // and so ends the reader
 }
 
@@ -61,16 +51,12 @@ void serve_client(weft::net::tcp_stream& peer, const weft::chan<event>& to_hub, 
   const client_id me = ++last_id;
   shrink_send_buffer(peer);
 
-  const line_chan outbox(queue + 1);
-  to_hub.send(arrived{me, outbox});
-  const weft::task<void> writer = weft::spawn({.name = "writer"}, [&peer, outbox] { write_lines(peer, outbox); });
+  const mailbox mail(queue);
+  const weft::task<void> writer = weft::spawn({.name = "writer"}, [&] { write_lines(peer, mail); });
+  to_hub.send(arrived{me, mail});
 
   line_reader lines(peer);
-  pace pace;
-  while (std::optional<std::string> line = lines.next()) {
-    pace.keep(line->size());
-    to_hub.send(said{me, std::move(*line)});
-  }
+  while (std::optional<std::string> line = lines.next()) to_hub.send(said{me, std::move(*line)});
   to_hub.send(left{me});
 }  // waits for the writer, which ends when the hub has closed the outbox
 

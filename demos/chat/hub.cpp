@@ -15,7 +15,8 @@ using clock = std::chrono::steady_clock;
 
 namespace {
 constexpr std::string_view lobby = "lobby";
-constexpr std::string_view guest = "guest";  // and a number: who has not said a name
+constexpr std::string_view guest = "guest";           // and a number: who has not said a name
+constexpr std::chrono::nanoseconds patience = 200ms;  // with a client whose outbox is full, until it has emptied it
 constexpr std::string_view the_end = "* The server stops. Goodbye.";
 constexpr std::string_view help =
     "* What you type goes to everybody in your room. Commands:\n"
@@ -45,14 +46,13 @@ void hub::run() {
                  weft::on_recv(tick.channel(), [&] { on_tick(); }),  //
                  weft::on_recv(quit, quit_once));
     drop_slow();
-    weft::yield();  // the writers come before the next line, so only a client that is slow falls behind
   }
 }
 
 void hub::on(arrived& e) {
   const auto [c, is_new] = clients_.try_emplace(e.who, client{.nick = std::string(guest) + std::to_string(e.who),
                                                               .room = std::string(lobby),
-                                                              .outbox = std::move(e.outbox),
+                                                              .mail = std::move(e.mail),
                                                               .last_heard = clock::now()});
   client& who = c->second;
   if (quit_.err()) return remove(c, the_end, "");
@@ -153,7 +153,14 @@ void hub::list_rooms(client& c) {
 
 void hub::tell(client& c, std::string_view line) {
   if (c.slow) return;
-  c.slow = c.outbox.size() + 1 >= c.outbox.capacity() || !c.outbox.try_send(std::string(line) + '\n');
+  if (c.mail.outbox.size() == 0) c.patience = patience;
+  std::string text = std::string(line) + '\n';
+  if (c.mail.outbox.try_send(std::move(text))) return;
+
+  // It was not sent, so it was not moved from. Whoever takes just enough to be waited for uses up our patience, too.
+  const auto began = clock::now();
+  c.slow = !c.mail.outbox.send_for(std::move(text), c.patience);
+  c.patience -= clock::now() - began;
 }
 
 void hub::tell_room(const std::string& room, std::string_view line, const client* but) {
@@ -166,8 +173,8 @@ void hub::tell_room(const std::string& room, std::string_view line, const client
 void hub::remove(client_map::iterator c, std::string_view to_it, std::string_view to_room) {
   const client gone = std::move(c->second);
   clients_.erase(c);
-  if (!to_it.empty()) gone.outbox.try_send(std::string(to_it) + '\n');
-  gone.outbox.close();
+  if (!to_it.empty()) gone.mail.last_word.send(std::string(to_it) + '\n');
+  gone.mail.outbox.close();
   if (!to_room.empty()) tell_room(gone.room, "* " + gone.nick + ' ' + std::string(to_room));
 }
 

@@ -3,10 +3,12 @@
 //
 //     client's reader --event--> inbox --> hub --line--> outbox --> client's writer
 //
-// The hub never waits for a client. An outbox is bounded, and who lets it run full is dropped.
+// An outbox is bounded. If one runs full, the hub waits for it a moment, as a flood may be too much for anybody, and
+// then drops the client: it does not hold up the others.
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -22,14 +24,18 @@ namespace demo::chat {
 
 using client_id = std::uint64_t;
 
-// Lines for one client, each with its end. The hub sends, and closes it when it is done with the client. Its last place
-// is kept for the reason why, so it holds one more than it seems.
-using line_chan = weft::chan<std::string>;
+// What goes to a client, in lines with their ends. The hub closes the outbox when it is done with the client; the last
+// word may follow. It has a channel of its own because the outbox may be full.
+struct mailbox {
+  explicit mailbox(std::size_t queue) : outbox(queue), last_word(1) {}
+  weft::chan<std::string> outbox;
+  weft::chan<std::string> last_word;
+};
 
 // What clients tell the hub.
 struct arrived {
   client_id who;
-  line_chan outbox;
+  mailbox mail;
 };
 struct said {
   client_id who;
@@ -53,10 +59,11 @@ class hub {
   struct client {
     std::string nick;
     std::string room;
-    line_chan outbox;
+    mailbox mail;
     weft::time_point last_heard;
-    bool asked = false;  // whether it is still there
-    bool slow = false;   // its outbox is full
+    bool asked = false;                   // whether it is still there
+    std::chrono::nanoseconds patience{};  // how long we shall still wait for it
+    bool slow = false;                    // we have waited, in vain
   };
   using client_map = std::map<client_id, client>;
 

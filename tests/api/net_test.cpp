@@ -1,4 +1,4 @@
-// Sockets: on loopback only.
+// Sockets: on loopback only. Catch2's macros are for one goroutine at a time: the main one.
 #include "tests/support/catch.hpp"
 
 #include <weft/chan.hpp>
@@ -9,6 +9,7 @@
 #include <weft/task.hpp>
 #include <weft/time.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -150,7 +151,7 @@ TEST_CASE("many connections at once") {
   weft::run([] {
     constexpr int connections = 300, rounds = 10;
     auto l = tcp_listener::bind("127.0.0.1:0");
-    weft::go([&] {
+    weft::task<void> server = weft::spawn([&] {
       std::error_code ec;
       for (;;) {
         tcp_stream s = l.accept(ec);
@@ -181,6 +182,7 @@ TEST_CASE("many connections at once") {
     for (int i = 0; i < connections; ++i) sum += *good.recv();
     CHECK(sum == connections * rounds);
     l.close();
+    server.join();
   });
 }
 
@@ -222,16 +224,17 @@ TEST_CASE("one MiB, in pieces of every size") {
     tcp_stream& s = server;
     std::string sent(1 << 20, '\0');
     for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<char>(i * 2654435761u >> 13);
-    weft::task<void> writer = weft::spawn([&] {
-      CHECK(c.write(sent) == sent.size());
+    weft::task<std::size_t> writer = weft::spawn([&] {
+      std::size_t n = c.write(sent);
       c.shutdown_write();
+      return n;
     });
     std::string got;
     std::string buf(70000, '\0');
     for (std::size_t size = 1; std::size_t n = s.read(std::span<char>(buf.data(), size)); size = size * 7 % 69997) {
       got.append(buf, 0, n);
     }
-    writer.join();
+    CHECK(writer.join() == sent.size());
     CHECK(got == sent);
   });
 }
@@ -260,7 +263,7 @@ TEST_CASE("readv and writev") {
     std::array<std::span<std::byte>, 2> into{first, second};
     CHECK(c.readv(into) == 6);
     CHECK(second[3] == std::byte{'f'});
-    CHECK(c.writev({}, *std::make_unique<std::error_code>()) == 0);
+    CHECK(c.writev({}) == 0);
   });
 }
 
@@ -495,9 +498,9 @@ TEST_CASE("two readers take turns") {
         int n = 0;
         for (char record[8];; ++n) {
           std::error_code ec;
-          if (s.read_exactly(record, ec) != sizeof record) return n;  // whole records: no reader gets in between
-          CHECK(std::string_view(record, 2) == "<<");
-          CHECK(std::string_view(record + 6, 2) == ">>");
+          if (s.read_exactly(record, ec) != sizeof record) return n;
+          // Whole records: no reader gets in between.
+          if (std::string_view(record, 2) != "<<" || std::string_view(record + 6, 2) != ">>") return -records;
           seen.send(std::stoi(std::string(record + 2, 4)));
         }
       }));
@@ -831,7 +834,7 @@ TEST_CASE("closing and reusing numbers under fire") {
   // Whoever reads a closed stream must never get what belongs to the next owner of the number.
   weft::run([] {
     auto l = tcp_listener::bind("127.0.0.1:0");
-    weft::go([&] {
+    weft::task<void> server = weft::spawn([&] {
       std::error_code ec;
       for (;;) {
         tcp_stream s = l.accept(ec);
@@ -861,15 +864,16 @@ TEST_CASE("closing and reusing numbers under fire") {
           auto writer = in_background([p = c.get()](std::error_code& e) { p->write("zzzz", e); });
           if (i % 3 == 0) weft::yield();
           c->close();
-          std::error_code r = outcome(reader);
+          std::error_code r = *reader.recv();
           wrong += r && r != std::errc::operation_canceled && r != std::errc::bad_file_descriptor;
-          outcome(writer);
+          (void)writer.recv();
         }
         done.send(wrong);
       });
     }
     for (int w = 0; w < 8; ++w) CHECK(*done.recv() == 0);
     l.close();
+    server.join();
   });
 }
 

@@ -8,7 +8,7 @@ int main() {
   std::signal(SIGSEGV, [](int) { _exit(5); });
   return weft::run([] {
     weft::go([] {
-      volatile int* nowhere = reinterpret_cast<int*>(16);
+      volatile int* volatile nowhere = reinterpret_cast<int*>(16);
       *nowhere = 1;
     });
     weft::chan<int>().recv();

@@ -47,7 +47,8 @@ int wait_for_events(epoll_event* events, nanos delay) noexcept {
     timespec ts{static_cast<time_t>(delay / second), static_cast<long>(delay % second)};
     long n = ::syscall(SYS_epoll_pwait2, p.epoll_fd, events, batch, delay < 0 ? nullptr : &ts, nullptr, 0);
     if (n >= 0) return static_cast<int>(n);
-    if (errno != ENOSYS) return -errno;
+    if (errno == EINTR) return -EINTR;
+    // Not known to this kernel, or forbidden to this process.
     p.no_pwait2.store(true, relaxed);
   }
 #endif

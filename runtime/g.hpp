@@ -92,7 +92,6 @@ struct alignas(64) G {
   void* locals = nullptr;        // goroutine-local variables
   void* locked_thread = nullptr;  // the M of lock_os_thread
   std::uint32_t lock_depth = 0;
-  bool exiting = false;           // exit_goroutine was called
   bool system = false;            // ours: not counted, not shown
   bool has_canary = false;        // its stack has no guard page
   char name[24] = {};

@@ -29,7 +29,7 @@ void check_dead() noexcept {
   if (sched.shutting_down.load(relaxed) || sched.world_stopping.load(relaxed)) return;
   if (sched.live_ms > sched.idle_ms + sched.idle_locked_ms) return;
   if (sched.global_size.load(relaxed) != 0 || sched.main_ended.load(acquire)) return;
-  if (sched.poll_waiters.load(relaxed) != 0 || sched.external_sources.load(relaxed) != 0) return;
+  if (anybody_waits_for_io() || sched.external_sources.load(relaxed) != 0) return;
   for (std::uint32_t i = 0; i < sched.procs.load(relaxed); ++i) {
     P* p = sched.all_ps[i].load(relaxed);
     if (p->timers.wake_when() != 0 || !p->runq.empty() || p->status.load(relaxed) != p_status::idle) return;

@@ -8,8 +8,10 @@ bool entry_needs_fence = false;
 
 namespace {
 
-[[noreturn]] void sleep_for_good() noexcept {
-  // The run() this thread belonged to has returned. Its goroutine keeps its stack, and the thread sleeps.
+[[noreturn]] void sleep_for_good(M* m) noexcept {
+  // The run() this thread belonged to returns, or has returned. Its goroutine keeps its stack, and the thread sleeps. It is
+  // out of the runtime from here on: whoever leaves it behind waits for that.
+  m->depth.store(0, release);
   for (;;) {
     static constinit atomic<std::uint32_t> never{0};
     futex_wait(&never, 0);
@@ -25,15 +27,8 @@ void queue_globally(G* g, void*) noexcept {
     }
     global_put(g);  // A1
   }
-  // A2: a P may have gone idle since regain_p found none.
+  // A2: a P may have gone idle since the goroutine found none.
   if (sched.idle_ps.load(seq_cst) != 0) wakep();
-}
-
-// The goroutine gives way: it goes to the end of the global queue and its M looks for something else. An M without a
-// P goes to sleep there. Inside the runtime; returns on the M that picked the goroutine up.
-M* give_way(M* m) noexcept {
-  m->g->set_state(m->g->get_state(), g_state::runnable);  // from running, or from syscall when the runtime ends
-  return static_cast<M*>(switch_to(m, &m->g0, queue_globally, nullptr));
 }
 
 // The P was taken while the goroutine was in user code: get one, or queue.
@@ -55,17 +50,24 @@ M* regain_p(M* m) noexcept {
 
 }  // namespace
 
+M* give_way(M* m) noexcept {
+  m->g->set_state(m->g->get_state(), g_state::runnable);  // from running or syscall
+  return static_cast<M*>(switch_to(m, &m->g0, queue_globally, nullptr));
+}
+
 M* enter_slow(M* m) noexcept {
   for (;;) {
     std::uint32_t r = m->requests.load(acquire);
-    if (r & request::abandoned) sleep_for_good();
+    if (r & request::abandoned) sleep_for_good(m);
     if (WEFT_UNLIKELY(sched.shutting_down.load(acquire))) return give_way(m);  // for good
-    if (r & request::revoked) {
-      m = regain_p(m);
-      continue;
-    }
+    // Before `revoked`: a taker may have raised that while the M was in its system call, without a P to take. It then
+    // gives up, or takes the P that is regained here.
     if (r & request::in_syscall) {
       m = finish_syscall(m);
+      continue;
+    }
+    if (r & request::revoked) {
+      m = regain_p(m);
       continue;
     }
     if (r & request::stop) {

@@ -10,7 +10,6 @@ namespace weft::rt {
 
 namespace {
 
-constexpr std::uint32_t global_queue_every = 61;     // a prime, so that no program's rhythm meets it
 constexpr nanos look_every = 100 * microsecond;      // the poller, while local work exists
 constexpr int steal_rounds = 4;
 constexpr int runnext_grace_spins = 80;              // about 3 µs
@@ -30,18 +29,18 @@ nanos check_timers(P* p, bool may_clear, nanos* now, bool* ran) {
 
 // When the dispatcher has to come by again although there is local work.
 void plan_next_look(P* p, nanos now, nanos next_timer) noexcept {
-  if (next_timer == 0 && sched.poll_waiters.load(relaxed) == 0) {
-    p->next_look = 0;
+  if (next_timer == 0 && !anybody_waits_for_io()) {
+    p->next_look.store(0, relaxed);
     return;
   }
   nanos in = look_every;
   if (next_timer != 0) in = std::clamp<nanos>(next_timer - now, 0, look_every);
-  p->next_look = cpu_ticks() + static_cast<std::uint64_t>(in) * sched.ticks_per_us.load(relaxed) / 1000 + 1;
+  p->next_look.store(cpu_ticks() + static_cast<std::uint64_t>(in) * sched.ticks_per_us.load(relaxed) / 1000 + 1, relaxed);
 }
 
 // Without blocking. One goroutine to run now, the others queued.
 G* look_at_poller(nanos now) noexcept {
-  if (sched.poll_waiters.load(relaxed) == 0) return nullptr;
+  if (!anybody_waits_for_io()) return nullptr;
   nanos last = sched.last_poll.load(relaxed);
   if (last == 0 || now - last < look_every / 2) return nullptr;  // somebody blocks there, or just looked
   // One looker at a time: the others would fight for the kernel's lock (Go issue 65064).
@@ -138,7 +137,7 @@ void start_spinning(M* m) noexcept {
 // The last resort: sleeps in the poller until something is ready or the earliest timer is due, if nobody else does.
 // True: look for work again (the M may have a P). *g: a goroutine to run at once, then the M has a P.
 bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
-  if (sched.poll_waiters.load(seq_cst) == 0 && until == 0) return false;
+  if (!anybody_waits_for_io() && until == 0) return false;
   if (sched.last_poll.exchange(0, seq_cst) == 0) {
     // Somebody else sleeps there, and must not sleep longer than our timers allow.
     if (until != 0) {
@@ -211,15 +210,14 @@ G* find_runnable(M* m, bool* inherit) noexcept {
     nanos now = 0;
     bool ran = false;
     nanos next_timer = check_timers(p, true, &now, &ran);
-    if (p->next_look != 0 || p->sched_tick.load(relaxed) % global_queue_every == 0) {
+    bool global_first = is_turn_of_global_queue(p);
+    if (p->next_look.load(relaxed) != 0 || global_first) {
       if (now == 0) now = nanotime();
       sched.coarse_now.store(now, relaxed);
       G* g = look_at_poller(now);
       plan_next_look(p, now, next_timer);
       if (g) return g;
-      if (p->sched_tick.load(relaxed) % global_queue_every == 0) {
-        if ((g = global_one(p, 1))) return g;
-      }
+      if (global_first && (g = global_one(p, 1))) return g;
     } else if (next_timer != 0) {
       plan_next_look(p, now, next_timer);
     }

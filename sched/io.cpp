@@ -25,15 +25,16 @@ M* io_wait(M* m, poll_desc* pd, poll_mode mode, poll_status* status) noexcept {
   if (poll_prepare_wait(pd, mode)) {
     io_wait_arg arg{pd, mode};
     // Before the wait is published, so that an M which goes to sleep does it in the poller.
-    sched.poll_waiters.fetch_add(1, seq_cst);
+    auto& waiters = m ? sched.poll_waiters : sched.foreign_poll_waiters;
+    waiters.fetch_add(1, seq_cst);
     if (m) {
       P* p = m->p.load(relaxed);
-      if (p->next_look == 0) p->next_look = 1;  // the dispatcher plans its looks at the poller
+      if (p->next_look.load(relaxed) == 0) p->next_look.store(1, relaxed);  // the dispatcher plans its looks at the poller
     } else {
       wakep();  // a foreign thread sleeps as a thread: an M has to poll for it
     }
     m = park(m, commit_io, &arg, mode == poll_mode::read ? wait_reason::io_read : wait_reason::io_write);
-    sched.poll_waiters.fetch_sub(1, relaxed);
+    waiters.fetch_sub(1, relaxed);
     poll_finish_wait(pd, mode);
   }
   *status = poll_check(pd, mode);

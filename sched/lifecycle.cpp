@@ -130,7 +130,7 @@ void start_runtime(const scheduler_options& options) {
   for (std::uint32_t i = options.procs; i-- > 0;) {
     P* p = sched.all_ps[i].load(relaxed);
     p->status.store(p_status::idle, relaxed);
-    p->next_look = 0;
+    p->next_look.store(0, relaxed);
     idle_p_put(p);
   }
   sched.running.store(true, release);
@@ -141,7 +141,7 @@ void stop_runtime() noexcept {
   {
     lock_guard hold(sched.mutex);
     sched.shutting_down.store(true, seq_cst);
-    ms = sched.all_ms;  // no new ones from here on: nobody finds a P
+    ms = sched.all_ms;  // no new ones from here on: new_m looks
     for (M* m : ms) {
       m->requests.fetch_or(request::stop, seq_cst);
       m->parked.wakeup();
@@ -157,7 +157,7 @@ void stop_runtime() noexcept {
       nanosleep(&pause, nullptr);
     }
     if (m->finished.load(acquire)) {
-      pthread_join(m->thread, nullptr);
+      if (m->thread != pthread_t{}) pthread_join(m->thread, nullptr);
       delete m;
     } else {
       pthread_detach(m->thread);  // it keeps its M
@@ -165,7 +165,13 @@ void stop_runtime() noexcept {
     }
   }
 
-  sched.running.store(false, release);
+  {
+    lock_guard hold(sched.mutex);
+    sched.running.store(false, release);
+    sched.idle_m_list = nullptr;
+    sched.idle_p_list = nullptr;
+    sched.all_ms.clear();
+  }
   for_each_g(
       [](G* g, void*) {
         if (!is_unfinished(g)) return;

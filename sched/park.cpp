@@ -6,15 +6,13 @@ namespace weft::rt {
 
 namespace {
 
-constexpr std::uint32_t visit_scheduler_every = 61;
-
 // Whether the M has to go by its scheduler loop before it runs the next goroutine: somebody asked for something, it is
 // time to look at timers and the poller, or at the global queue, or the thread is tied to its goroutine.
 bool must_visit_scheduler(M* m, P* p) noexcept {
   if (m->requests.load(relaxed) != 0 || m->g->locked_to_thread) return true;
-  if (p->next_look != 0 && cpu_ticks() >= p->next_look) return true;
-  return p->sched_tick.load(relaxed) % visit_scheduler_every == visit_scheduler_every - 1 &&
-         (sched.global_size.load(relaxed) != 0 || sched.poll_waiters.load(relaxed) != 0);
+  std::uint64_t look = p->next_look.load(relaxed);
+  if (look != 0 && cpu_ticks() >= look) return true;
+  return is_turn_of_global_queue(p) && sched.global_size.load(relaxed) != 0;
 }
 
 // The goroutine to switch to without going by the scheduler's loop, or null.
@@ -141,6 +139,7 @@ void ready(G* g) noexcept {
   } else {
     lock_guard hold(sched.mutex);
     if (!sched.running.load(relaxed) || sched.shutting_down.load(relaxed)) return;  // it never runs again
+    if (g->get_state() == g_state::abandoned) return;  // claimed in a run() that is over
     g->set_state(g_state::waiting, g_state::runnable);
     global_put(g);
   }

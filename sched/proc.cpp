@@ -71,11 +71,14 @@ P* idle_p_get() noexcept {
   sched.idle_mask.clear(p->id);
   sched.idle_ps.fetch_sub(1, seq_cst);
   // The first P out of idle ends sysmon's deep sleep.
-  if (sched.sysmon_waits.load(relaxed)) {
-    sched.sysmon_waits.store(false, relaxed);
-    sched.sysmon_note.wakeup();
-  }
+  wake_sysmon();
   return p;
+}
+
+void wake_sysmon() noexcept {
+  if (!sched.sysmon_waits.load(relaxed)) return;
+  sched.sysmon_waits.store(false, relaxed);
+  sched.sysmon_note.wakeup();
 }
 
 // --- M holds P
@@ -108,6 +111,9 @@ void* m_thread(void* arg) noexcept {
   set_this_thread(m);
   m->bind_to_this_thread();
   m->tid = ::gettid();
+  char name[16];
+  *fmt::format_to_n(name, sizeof name - 1, "weft-m{}", m->id).out = '\0';
+  pthread_setname_np(pthread_self(), name);
   adopt_thread_stack(&m->g0);
   ::prctl(PR_SET_TIMERSLACK, 1UL);  // else the kernel adds up to 50 µs to every deadline
   void* signal_stack = make_signal_stack();
@@ -122,7 +128,7 @@ M* new_m(P* p, bool spinning) noexcept {
   std::uint32_t id;
   {
     lock_guard hold(sched.mutex);
-    if (sched.live_ms >= sched.options.max_threads) return nullptr;
+    if (sched.shutting_down.load(relaxed) || sched.live_ms >= sched.options.max_threads) return nullptr;
     try {
       m = std::make_unique<M>();
       sched.all_ms.push_back(m.get());
@@ -142,16 +148,19 @@ M* new_m(P* p, bool spinning) noexcept {
   m->next_p = p;
   m->spinning = spinning;
 
-  if (pthread_create(&m->thread, nullptr, m_thread, m.get()) != 0) {
-    lock_guard hold(sched.mutex);
-    --sched.live_ms;
-    std::erase(sched.all_ms, m.get());
-    return nullptr;
+  M* raw = m.release();  // belongs to its thread, and to all_ms
+  if (pthread_create(&raw->thread, nullptr, m_thread, raw) == 0) return raw;
+  lock_guard hold(sched.mutex);
+  --sched.live_ms;
+  if (sched.shutting_down.load(relaxed)) {
+    raw->thread = {};
+    raw->finished.store(true, release);  // stop_runtime frees it
+    sched.exit_note.wakeup();
+  } else {
+    std::erase(sched.all_ms, raw);
+    delete raw;
   }
-  char name[16];
-  *fmt::format_to_n(name, sizeof name - 1, "weft-m{}", id).out = '\0';
-  pthread_setname_np(m->thread, name);
-  return m.release();
+  return nullptr;
 }
 
 M* idle_m_get() noexcept {
@@ -167,29 +176,26 @@ M* idle_m_get() noexcept {
 }  // namespace
 
 void startm(P* p, bool spinning) noexcept {
-  M* m;
+  std::uint64_t run;
   {
     lock_guard hold(sched.mutex);
-    if (!p) {
-      p = idle_p_get();
-      if (!p) {
-        if (spinning) sched.spinning.fetch_sub(1, seq_cst);
-        return;
-      }
+    if (!p && !sched.shutting_down.load(relaxed)) p = idle_p_get();
+    if (!p || sched.shutting_down.load(relaxed)) {
+      if (spinning) sched.spinning.fetch_sub(1, seq_cst);
+      return;  // a P in the caller's hands stays there: the runtime ends
     }
-    m = idle_m_get();
-    if (m) {
+    if (M* m = idle_m_get()) {
       m->spinning = spinning;
       m->next_p = p;
+      m->parked.wakeup();  // under the lock: the M may be gone once the runtime ends
+      return;
     }
-  }
-  if (m) {
-    m->parked.wakeup();
-    return;
+    run = sched.run_number.load(relaxed);
   }
   if (new_m(p, spinning)) return;
   // No thread to be had. What the P would have run is for those that run already.
   lock_guard hold(sched.mutex);
+  if (sched.shutting_down.load(relaxed) || sched.run_number.load(relaxed) != run) return;
   bool inherit;
   while (G* g = p->runq.get(&inherit)) global_put(g);
   idle_p_put(p);
@@ -250,7 +256,7 @@ void handoffp(P* p) noexcept {
     lock_guard hold(sched.mutex);
     if (sched.world_stopping.load(relaxed)) {
       p->status.store(p_status::stopped, relaxed);
-      if (--sched.stop_wait == 0) sched.stop_note.wakeup();
+      sched.stop_note.wakeup();
       return;
     }
     bool start = sched.global_size.load(relaxed) != 0 ||
@@ -316,7 +322,7 @@ void m_main(M* m) noexcept {
     // The runtime ends while this M holds a P.
     P* p = releasep(m);
     p->status.store(p_status::stopped, relaxed);
-    if (sched.world_stopping.load(relaxed) && --sched.stop_wait == 0) sched.stop_note.wakeup();
+    sched.stop_note.wakeup();
   }
   m->finished.store(true, release);
   --sched.live_ms;

@@ -10,12 +10,13 @@ namespace weft::rt {
 
 // --- M and P (proc.cpp)
 void wakep() noexcept;                       // one more M shall look for work, if a P idles and nobody looks
-void startm(P* p, bool spinning) noexcept;   // an M runs p (null: an idle one)
+void startm(P* p, bool spinning) noexcept;   // an M runs p (null: an idle one); spinning: the caller has counted it
 void stopm(M* m) noexcept;                   // sleeps until it is passed a P or the runtime ends
 void handoffp(P* p) noexcept;                // the caller owns p and cannot run it
 void acquirep(M* m, P* p) noexcept;
 P* releasep(M* m) noexcept;
 void m_main(M* m) noexcept;                  // an M's life
+void wake_sysmon() noexcept;                 // sched: ends its deep sleep
 void idle_p_put(P* p) noexcept;              // sched
 P* idle_p_get() noexcept;                    // sched
 void resetspinning(M* m) noexcept;
@@ -52,6 +53,10 @@ P* make_p(std::uint32_t id);
 void enter_syscall() noexcept;
 void exit_syscall() noexcept;
 M* finish_syscall(M* m) noexcept;            // from enter_slow
+
+// The goroutine goes to the end of the global queue and its M looks for something else; an M without a P goes to sleep
+// there. Inside the runtime; returns on the M that picked the goroutine up.
+M* give_way(M* m) noexcept;
 bool retake_syscall(P* p) noexcept;          // true: the caller owns p
 
 // --- spawning (spawn.cpp)

@@ -87,6 +87,7 @@ std::uint64_t spawn_commit(G* g) noexcept {
     runqput(p, g, put_where::next);  // A1
   } else {
     lock_guard hold(sched.mutex);
+    if (!sched.running.load(relaxed) || sched.shutting_down.load(relaxed)) return id;  // it never runs
     if (!g->system) sched.foreign_spawned.fetch_add(1, relaxed);
     global_put(g);
   }
@@ -98,7 +99,6 @@ void recycle(G* g, M* m) noexcept {
   g->set_state(g_state::dead, g_state::idle);
   g->closure = nullptr;
   g->name[0] = '\0';
-  g->exiting = false;
   g->system = false;
   P* p = m->p.load(relaxed);
   if (g->origin != sched.default_stacks) return stack_put(g->origin, &g, 1);

@@ -30,10 +30,7 @@ void enter_syscall() noexcept {
     // sysmon may sleep deeply, if every other P idles.
     if (WEFT_UNLIKELY(sched.sysmon_waits.load(seq_cst))) {
       lock_guard hold(sched.mutex);
-      if (sched.sysmon_waits.load(relaxed)) {
-        sched.sysmon_waits.store(false, relaxed);
-        sched.sysmon_note.wakeup();
-      }
+      wake_sysmon();
     }
   }
   leave_runtime(m);
@@ -44,26 +41,15 @@ void exit_syscall() noexcept {
   leave_runtime(m);
 }
 
-namespace {
-void queue_after_syscall(G* g, void*) noexcept {
-  lock_guard hold(sched.mutex);
-  if (sched.shutting_down.load(relaxed)) {
-    g->set_state(g_state::runnable, g_state::waiting);
-    return;
-  }
-  global_put(g);
-}
-}  // namespace
-
 M* finish_syscall(M* m) noexcept {
   m->requests.fetch_and(~request::in_syscall, relaxed);
   P* p = std::exchange(m->syscall_p, nullptr);
   p_status left = p_status::syscall;
   // acq_rel: it is ours again with all that was done to it.
   if (p->status.compare_exchange_strong(left, p_status::running, acq_rel, relaxed)) {
-    m->p.store(p, relaxed);
-    p->m.store(m, relaxed);
     m->g->set_state(g_state::syscall, g_state::running);
+    m->p.store(p, relaxed);
+    p->m.store(m, release);  // a taker that sees this may take the P at once (enter_slow looks for `revoked` again)
     return m;
   }
   {
@@ -75,8 +61,7 @@ M* finish_syscall(M* m) noexcept {
       return m;
     }
   }
-  m->g->set_state(g_state::syscall, g_state::runnable);
-  return static_cast<M*>(switch_to(m, &m->g0, queue_after_syscall, nullptr));
+  return give_way(m);
 }
 
 bool retake_syscall(P* p) noexcept {

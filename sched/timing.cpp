@@ -14,9 +14,9 @@ P* p_for_timers(M* m) noexcept {
   return p ? p : sched.all_ps[0].load(acquire);
 }
 
-void armed(M* m, P* p, nanos when, bool earliest) noexcept {
+void armed(P* p, nanos when, bool earliest) noexcept {
   sched.timer_mask.set(p->id);
-  if (m && m->p.load(relaxed) == p) p->next_look = 1;  // the dispatcher plans anew
+  p->next_look.store(1, relaxed);  // the dispatcher plans anew
   if (earliest) wake_net_poller(when);
 }
 
@@ -30,13 +30,13 @@ void arm_timer(M* m, timer* t) noexcept {
   P* p = p_for_timers(m);
   nanos when = t->when;
   bool earliest = p->timers.add(t);
-  armed(m, p, when, earliest);
+  armed(p, when, earliest);
 }
 
 bool rearm_timer(M* m, timer* t, nanos when, nanos period, timer_function f, void* arg, std::uint64_t seq) {
   P* p = p_for_timers(m);
   change_result r = change_timer(p->timers, t, when, period, f, arg, seq);
-  armed(m, p, when, r.earliest);
+  armed(p, when, r.earliest);
   return r.was_pending;
 }
 
@@ -44,7 +44,7 @@ void set_io_deadline(M* m, poll_desc* pd, poll_mode mode, nanos deadline) {
   P* p = p_for_timers(m);
   g_list woken;
   deadline_result r = poll_set_deadline(p->timers, pd, mode, deadline, woken);
-  if (r.when != 0) armed(m, p, r.when, r.earliest);
+  if (r.when != 0) armed(p, r.when, r.earliest);
   while (G* g = woken.pop_front()) {
     if (g->claim(no_ticket)) ready(g);
   }

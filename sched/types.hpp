@@ -58,8 +58,9 @@ struct alignas(cache_line) P {
 
   run_queue runq;
 
-  // Owner. When, in cpu_ticks, the dispatcher must look at timers and the poller; 0: nothing to look for.
-  std::uint64_t next_look = 0;
+  // When, in cpu_ticks, the dispatcher must look at timers and the poller; 0: nothing to look for. Planned by the
+  // owner; a foreign thread that arms a timer here stores 1 ("now"). If the owner overwrites that, sysmon sees to it.
+  atomic<std::uint64_t> next_look{0};
 
   timer_heap timers;
 
@@ -68,7 +69,7 @@ struct alignas(cache_line) P {
   std::uint64_t id_next = 0, id_end = 0;
 
   struct {
-    owned_counter spawned, ended, dispatches, yields, steals, timers_fired, polls, wakeups;
+    owned_counter spawned, ended, dispatches, yields, steals, polls;
     std::array<owned_counter, wait_reasons> parks;
   } count;
 
@@ -97,7 +98,6 @@ struct alignas(cache_line) M : thread_state {
   P* next_p = nullptr;     // whoever wakes this M passes it a P
   P* syscall_p = nullptr;  // this M: the P it left behind
   bool spinning = false;   // this M
-  bool blocked_in_syscall = false;
 
   G* picked = nullptr;     // a goroutine that the fast path took and may not run itself
   G* locked_g = nullptr;   // lock_os_thread
@@ -119,7 +119,7 @@ inline constexpr std::uint32_t max_procs = 1024;
 // A set of P numbers that anybody may read.
 class p_mask {
  public:
-  bool has(std::uint32_t id) const noexcept { return words_[id / 64].load(relaxed) >> (id % 64) & 1; }
+  bool has(std::uint32_t id) const noexcept { return words_[id / 64].load(seq_cst) >> (id % 64) & 1; }
   void set(std::uint32_t id) noexcept { words_[id / 64].fetch_or(std::uint64_t{1} << (id % 64), seq_cst); }
   void clear(std::uint32_t id) noexcept { words_[id / 64].fetch_and(~(std::uint64_t{1} << (id % 64)), seq_cst); }
 
@@ -158,7 +158,8 @@ struct scheduler {
 
   alignas(cache_line) atomic<nanos> last_poll{0};  // 0: somebody blocks in the poller
   atomic<nanos> poll_until{0};                     // until when; 0: for ever
-  atomic<std::uint32_t> poll_waiters{0};
+  atomic<std::uint32_t> poll_waiters{0};          // goroutines that wait for descriptors
+  atomic<std::uint32_t> foreign_poll_waiters{0};  // threads that do
   atomic<nanos> coarse_now{0};
 
   alignas(cache_line) lock mutex{lock_rank::sched};
@@ -171,10 +172,8 @@ struct scheduler {
   std::uint32_t idle_locked_ms = 0;  // sleep until their locked goroutine is ready
   std::uint32_t live_ms = 0;      // threads that have not left the scheduler's loop
   std::uint32_t detached_ms = 0;  // run a goroutine without a P
-  std::uint32_t syscall_ms = 0;
   std::uint64_t next_m_id = 1;
   std::vector<M*> all_ms;
-  std::uint32_t stop_wait = 0;
   note stop_note;
   note exit_note;
 
@@ -214,5 +213,12 @@ union scheduler_storage {
 };
 extern scheduler_storage the_scheduler;
 inline constexpr scheduler& sched = the_scheduler.value;
+
+// Every 61st time slice of a P the global queue comes first; a prime, so that no program's rhythm meets it.
+inline bool is_turn_of_global_queue(const P* p) noexcept { return p->sched_tick.load(relaxed) % 61 == 60; }
+
+inline bool anybody_waits_for_io() noexcept {
+  return sched.poll_waiters.load(seq_cst) + sched.foreign_poll_waiters.load(seq_cst) != 0;
+}
 
 }  // namespace weft::rt

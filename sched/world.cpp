@@ -15,20 +15,21 @@ namespace {
 
 constexpr nanos look_again_every = 50 * microsecond;
 
-// sched.mutex is held. Stops what can be stopped now.
-void stop_what_stands_still(P* own) noexcept {
-  auto stopped = [](P* p) {
-    p->status.store(p_status::stopped, relaxed);
-    --sched.stop_wait;
-  };
-  while (P* p = idle_p_get()) stopped(p);
+// sched.mutex is held. Stops what can be stopped now; true: that was everything.
+bool stop_what_stands_still(P* own) noexcept {
+  while (P* p = idle_p_get()) p->status.store(p_status::stopped, relaxed);
+  bool all = true;
   for (std::uint32_t i = 0; i < sched.procs.load(relaxed); ++i) {
     P* p = sched.all_ps[i].load(relaxed);
-    if (p == own) continue;
     p_status s = p->status.load(acquire);
-    if (s == p_status::syscall && retake_syscall(p)) stopped(p);
-    if (s == p_status::running && detach_running(p)) stopped(p);
+    if (p == own || s == p_status::stopped) continue;
+    if ((s == p_status::syscall && retake_syscall(p)) || (s == p_status::running && detach_running(p))) {
+      p->status.store(p_status::stopped, relaxed);
+    } else {
+      all = false;
+    }
   }
+  return all;
 }
 
 // The world is stopped: the P's work goes elsewhere.
@@ -56,17 +57,11 @@ void stop_the_world() noexcept {
   P* own = m ? m->p.load(relaxed) : nullptr;
   lock_guard hold(sched.mutex);
   sched.world_stopping.store(true, seq_cst);
-  sched.stop_wait = sched.procs.load(relaxed);
   for (M* other : sched.all_ms) {
     if (other != m) other->requests.fetch_or(request::stop, relaxed);
   }
-  if (own) {
-    own->status.store(p_status::stopped, relaxed);
-    --sched.stop_wait;
-  }
-  for (;;) {
-    stop_what_stands_still(own);
-    if (sched.stop_wait == 0) return;
+  if (own) own->status.store(p_status::stopped, relaxed);
+  while (!stop_what_stands_still(own)) {
     sched.mutex.release_lock();
     sched.stop_note.sleep_until(nanotime() + look_again_every);
     sched.stop_note.clear();
@@ -83,7 +78,7 @@ void stop_for_the_world(M* m) noexcept {
       sched.spinning.fetch_sub(1, seq_cst);
     }
     releasep(m)->status.store(p_status::stopped, relaxed);
-    if (--sched.stop_wait == 0) sched.stop_note.wakeup();
+    sched.stop_note.wakeup();
   }
   stopm(m);
 }
@@ -97,6 +92,7 @@ void start_the_world() noexcept {
     sched.world_stopping.store(false, seq_cst);
     for (M* other : sched.all_ms) other->requests.fetch_and(~request::stop, relaxed);
     if (own) own->status.store(p_status::running, relaxed);
+    wake_sysmon();  // it may have gone to a deep sleep meanwhile
     for (std::uint32_t i = 0; i < sched.procs.load(relaxed); ++i) {
       P* p = sched.all_ps[i].load(relaxed);
       if (p == own) continue;

@@ -80,6 +80,8 @@ int retake(nanos now, bool overdue) noexcept {
       if (p->seen.sched_tick != tick) {
         p->seen.sched_tick = tick;
         p->seen.sched_when = now;
+        // It dispatches, but may not know of what is overdue (a timer that a foreign thread armed): let it look.
+        if (overdue) p->next_look.store(1, relaxed);
         continue;
       }
       nanos ran = now - p->seen.sched_when;
@@ -96,7 +98,7 @@ int retake(nanos now, bool overdue) noexcept {
         }
         // Without anything else to run, the P may as well stay where it is.
         bool wanted = overdue || !p->runq.empty() || sched.global_size.load(relaxed) != 0 ||
-                      p->timers.wake_when() != 0 || sched.poll_waiters.load(relaxed) != 0;
+                      p->timers.wake_when() != 0 || anybody_waits_for_io();
         if (!wanted || sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) continue;
         if (sched.detached_ms >= hog_limit && thread_wants_processor(m->tid)) continue;
         if (!detach_running(p)) continue;
@@ -124,7 +126,7 @@ int retake(nanos now, bool overdue) noexcept {
 
 void poll_if_nobody_did(nanos now) noexcept {
   nanos last = sched.last_poll.load(relaxed);
-  if (last == 0 || now - last < poll_at_least_every || sched.poll_waiters.load(relaxed) == 0) return;
+  if (last == 0 || now - last < poll_at_least_every || !anybody_waits_for_io()) return;
   if (!sched.last_poll.compare_exchange_strong(last, now, acq_rel, relaxed)) return;
   g_list woken;
   poll_network(0, woken);

@@ -397,7 +397,11 @@ void timer_heap::clear() noexcept {
   lock_.acquire_lock();
   for (entry& e : heap_) {
     timer* t = e.t;
-    t->status.store(removed, release);
+    timer_status s = t->status.load(acquire);
+    while (s == modifying || !move_state(t, s, removed)) {
+      look_again();  // a foreign thread changes it just now
+      s = t->status.load(acquire);
+    }
     leave(t);
   }
   heap_.clear();

@@ -36,7 +36,7 @@ struct waiter {
 // FIFO. Under the channel's lock, but for looks_empty.
 class wait_queue {
  public:
-  bool looks_empty() const noexcept { return first_.load(rt::relaxed) == nullptr; }
+  bool looks_empty() const noexcept { return first_.load(rt::acquire) == nullptr; }
 
   void push_back(waiter* w) noexcept {
     w->next = nullptr;
@@ -157,9 +157,8 @@ class chan_core {
     return !closed.load(rt::acquire) && receivers.looks_empty() && count.load(rt::relaxed) >= capacity;
   }
   bool recv_would_block() const noexcept {
-    // closed first: what was sent before a close that is seen must be seen, too.
-    if (closed.load(rt::acquire)) return false;
-    return count.load(rt::relaxed) == 0 && senders.looks_empty();
+    // closed last: a channel is not opened again, so it was open when it was seen to be empty.
+    return count.load(rt::acquire) == 0 && senders.looks_empty() && !closed.load(rt::acquire);
   }
 
   rt::atomic<std::uint32_t> references{1};

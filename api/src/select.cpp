@@ -153,12 +153,15 @@ select_outcome chan_select(const select_op* ops, std::size_t count, std::int64_t
     }
   };
   bool timed_out = false;
+  // Without a channel there is nothing to unlock; and nothing would keep the goroutine, which a time limit may wake before
+  // the commit step has run, from leaving this frame.
+  rt::after_switch commit = ws.lock_count == 0 ? nullptr : unlock_channels;
   rt::wait_reason why = ws.lock_count == 0 ? rt::wait_reason::select_no_cases : rt::wait_reason::select;
   try {
     if (timeout == wait_forever) {
-      scope.resumed_on(rt::park(scope.m(), unlock_channels, &ws, why));
+      scope.resumed_on(rt::park(scope.m(), commit, &ws, why));
     } else {
-      scope.resumed_on(rt::park_until(scope.m(), ticket, unlock_channels, &ws, why, deadline_after(timeout), &timed_out));
+      scope.resumed_on(rt::park_until(scope.m(), ticket, commit, &ws, why, deadline_after(timeout), &timed_out));
     }
   } catch (...) {
     unlink_all();

@@ -8,6 +8,7 @@
 #include "api/src/goroutine.hpp"
 #include "api/src/support.hpp"
 
+#include <algorithm>
 #include <new>
 
 namespace weft::detail {
@@ -18,10 +19,9 @@ class task_state {
     rt::G* g = nullptr;
     rt::wait_ticket ticket = rt::no_ticket;
     waiter* next = nullptr;
-    bool queued = true;
   };
 
-  // Under mutex. The caller is in a scope and wakes what this returns after unlocking.
+  // Under mutex. A waiter that is not linked any more is left alone.
   void remove(waiter* w) noexcept {
     for (waiter** at = &waiters; *at; at = &(*at)->next) {
       if (*at == w) {
@@ -81,10 +81,31 @@ void task_set_id(task_state* t, std::uint64_t id) noexcept { t->id = id; }
 std::uint64_t task_id(const task_state* t) noexcept { return t->id; }
 bool task_done(const task_state* t) noexcept { return t->done.load(rt::acquire) || run_is_over(t); }
 
+namespace {
+
+// The run() of a task may end while a thread waits for it, and nobody is left to say so: a thread looks again now and then.
+constexpr rt::nanos foreign_look_again = 20 * rt::millisecond;
+
+bool wait_once(rt::runtime_scope& scope, task_state* t, std::int64_t timeout);
+
+}  // namespace
+
 bool task_wait(task_state* t, std::int64_t timeout) {
   if (t->done.load(rt::acquire)) return true;
   if (timeout <= 0) return run_is_over(t);
   rt::runtime_scope scope;
+  if (scope.m()) return wait_once(scope, t, timeout);
+  rt::nanos deadline = deadline_after(timeout);
+  for (;;) {
+    rt::nanos left = deadline == rt::forever ? foreign_look_again : deadline - rt::nanotime();
+    if (left <= 0) return task_done(t);
+    if (wait_once(scope, t, std::min(left, foreign_look_again))) return true;
+  }
+}
+
+namespace {
+
+bool wait_once(rt::runtime_scope& scope, task_state* t, std::int64_t timeout) {
   t->mutex.acquire_lock();
   if (t->done.load(rt::relaxed) || run_is_over(t)) {
     t->mutex.release_lock();
@@ -113,6 +134,8 @@ bool task_wait(task_state* t, std::int64_t timeout) {
   t->remove(&w);
   return t->done.load(rt::relaxed);
 }
+
+}  // namespace
 
 void task_rethrow(task_state* t) {
   if (t->exception) std::rethrow_exception(t->exception);

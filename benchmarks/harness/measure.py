@@ -15,12 +15,24 @@ def default_procs():
     return sorted({1, 2, cpus} | {1 << i for i in range(cpus.bit_length()) if 1 << i <= cpus})
 
 
-def run_once(peer, workload, procs, scale):
+def take_priority():
+    """In the child: before everything else on the machine, where that is permitted (it takes root)."""
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, -20)
+        # Where the kernel groups processes by session, niceness counts only within one.
+        with open("/proc/self/autogroup", "w") as f:
+            f.write("-20")
+    except OSError:
+        pass
+
+
+def run_once(peer, workload, procs, scale, priority):
     """What the program says, or {"error": why it said nothing}."""
     command = [str(peer.program), workload, str(procs), str(scale)]
     env = {k: v for k, v in os.environ.items() if k not in ("WEFT_PROCS", "WEFT_DEBUG", "GOMAXPROCS", "GODEBUG", "GOGC")}
+    ahead = {"start_new_session": True, "preexec_fn": take_priority} if priority else {}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, env=env)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, env=env, **ahead)
     except subprocess.TimeoutExpired:
         return {"error": f"not done after {TIMEOUT} s"}
     if done.returncode != 0:
@@ -41,7 +53,7 @@ def plan(peers, workloads, procs):
     ]
 
 
-def measure(peers, workloads, procs, scale, rounds, budget=None):
+def measure(peers, workloads, procs, scale, rounds, budget=None, priority=False):
     """All runs, as a list of dictionaries. It stops before a round that would exceed the budget, in seconds."""
     runs = []
     todo = plan(peers, workloads, procs)
@@ -53,7 +65,7 @@ def measure(peers, workloads, procs, scale, rounds, budget=None):
             if (peer.name, workload, p) in gave_up:
                 continue
             progress(f"round {number}/{rounds}, {i}/{len(todo)}: {workload} on {p} P, {peer.name}")
-            result = run_once(peer, workload, p if peer.any_procs else 1, scale)
+            result = run_once(peer, workload, p if peer.any_procs else 1, scale, priority)
             if "error" in result:
                 gave_up.add((peer.name, workload, p))
             runs.append({"round": number, "peer": peer.name, **result, "workload": workload, "procs": p})

@@ -1,5 +1,6 @@
 """The programs that are compared, and how they are built."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -78,10 +79,14 @@ def commit(path=ROOT):
         return "unknown"
 
 
+def source_of(build):
+    return Path(json.loads((build / "meson-info" / "meson-info.json").read_text())["directories"]["source"])
+
+
 def all_peers(build):
     build_cpp(build)
     programs = build / "benchmarks"
-    peers = [Peer("weft", programs / "weft-bench", commit()), build_go()]
+    peers = [Peer("weft", programs / "weft-bench", commit(source_of(build))), build_go()]
     if (programs / "boost-fiber-bench").exists():
         peers.append(Peer("boost.fiber", programs / "boost-fiber-bench", boost_version()))
     peers.append(Peer("limit", programs / "limits-bench", "the bare machine", any_procs=False))

@@ -192,11 +192,13 @@ def conditions(data):
         f"- {m['cpu']}{' (virtual machine)' if m['virtual'] else ''}, {m['cpus']} CPUs, {m['memory']}; {m['kernel']}",
         f"- {m['compiler']}; " + ", ".join(f"{p['name']} {p['version']}" for p in data["peers"] if p["name"] not in ("weft", "limit")),
     ]
-    other = data["other_load"]
-    if other > 0.05:
+    other = f"other processes used {data['other_load'] * 100:.0f} % of the CPUs meanwhile"
+    if s.get("priority"):
+        text.append(f"- run before all else on the machine (--priority); {other}")
+    elif data["other_load"] > 0.05:
         text.append(
-            f"- **noisy**: other processes used {other * 100:.0f} % of the CPUs meanwhile. Times then say little,"
-            " ratios more, ratios of CPU time most."
+            f"- **noisy**: {other}. Times then say little, ratios more, ratios of CPU time most."
+            " As root, --priority helps."
         )
     return "\n".join(text)
 
@@ -223,10 +225,9 @@ def page(data):
     head = ["workload", "P", "weft", "go", "weft/go", "range", "CPU time", "target", "", *others]
     failed = failures(data["runs"])
     return "\n".join(
-        part
-        for part in [
+        [
             "### Where weft loses\n",
-            "Failed:\n\n" + failed + "\n" if failed else "",
+            *(["Failed:\n\n" + failed + "\n"] if failed else []),
             losses(all_lines),
             "\n### All\n",
             table(head, body),
@@ -234,7 +235,6 @@ def page(data):
             conditions(data),
             "",
         ]
-        if part is not None
     )
 
 
@@ -257,7 +257,7 @@ def comparison(data):
     failed = failures(data["runs"])
     return "\n".join(
         [
-            "Failed:\n\n" + failed + "\n" if failed else "",
+            *(["Failed:\n\n" + failed + "\n"] if failed else []),
             table(["workload", "P", old, new, "new/old", "range", "CPU time"], body),
             "",
             conditions(data),

@@ -2,6 +2,7 @@
 #include "tests/support/catch.hpp"
 
 #include <weft/chan.hpp>
+#include <weft/context.hpp>
 #include <weft/go.hpp>
 #include <weft/net.hpp>
 #include <weft/runtime.hpp>
@@ -646,6 +647,29 @@ TEST_CASE("connect gives up at its limit") {
     CHECK(code_of([&] { tcp_stream::connect(address_of(l), 50ms); }) == std::errc::timed_out);
     CHECK(steady::now() - before >= 50ms);
     CHECK(steady::now() - before < 5s);
+  });
+}
+
+TEST_CASE("connect with a context") {
+  weft::run([] {
+    auto l = tcp_listener::bind("127.0.0.1:0", {.backlog = 1});
+    auto [live, end_live] = weft::with_cancel(weft::background());
+    std::vector<tcp_stream> waiting;
+    waiting.push_back(tcp_stream::connect(address_of(l), live));
+    CHECK(waiting[0].is_open());
+    waiting.push_back(tcp_stream::connect(address_of(l), weft::background()));
+    std::error_code ec;
+    for (int i = 0; i < 20 && !ec; ++i) waiting.push_back(tcp_stream::connect(address_of(l), 100ms, ec));
+    REQUIRE(ec == std::errc::timed_out);  // the queue is full
+
+    auto [short_lived, end_short] = weft::with_timeout(live, 20ms);
+    CHECK(code_of([&, &c = short_lived] { tcp_stream::connect(address_of(l), c); }) == std::errc::timed_out);
+    auto connecting = in_background([&, &c = live](std::error_code& e) { tcp_stream::connect(address_of(l), c, e); });
+    weft::sleep(5ms);
+    end_live();
+    CHECK(outcome(connecting) == std::errc::operation_canceled);
+    CHECK(code_of([&, &c = live] { tcp_stream::connect(address_of(l), c); }) == std::errc::operation_canceled);
+    CHECK(code_of([&c = live] { tcp_stream::connect("localhost:1", c); }) == std::errc::operation_canceled);
   });
 }
 

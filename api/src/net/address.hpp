@@ -5,7 +5,6 @@
 #include "weft/net.hpp"
 
 #include <optional>
-#include <stop_token>
 
 namespace weft::net {
 
@@ -26,9 +25,10 @@ endpoint wildcard(bool v6, std::uint16_t port) noexcept;
 endpoint loopback(bool v6, std::uint16_t port) noexcept;
 
 // The addresses to try for "host:port", in order; never empty unless ec is set. `to_bind`: an empty host means every
-// interface, else this machine. A deadline of rt::forever: none; when it passes the look-up goes on, but nobody waits.
+// interface, else this machine. A deadline of rt::forever: none. When it passes, or ctx is cancelled (ctx.err()), the
+// look-up goes on, but nobody waits for it.
 enum class purpose : bool { connect, bind };
-std::vector<endpoint> resolve_address(std::string_view text, purpose p, rt::nanos deadline, const std::stop_token& stop,
+std::vector<endpoint> resolve_address(std::string_view text, purpose p, rt::nanos deadline, const context& ctx,
                                       std::error_code& ec);
 
 }  // namespace weft::net

@@ -18,7 +18,6 @@
 #include <cerrno>
 #include <memory>
 #include <netinet/in.h>
-#include <stop_token>
 #include <string>
 #include <string_view>
 #include <sys/socket.h>
@@ -185,8 +184,8 @@ int accept_descriptor(descriptor* d, sockaddr_storage* from, socklen_t* size, st
 // Of `type`, bound to `at`; streams listen.
 descriptor* bind_socket(int type, const endpoint& at, const listen_options& o, std::error_code& ec);
 
-// Connected. A deadline of rt::forever: none. A stop request ends it with operation_canceled.
-descriptor* dial(int type, const endpoint& to, rt::nanos deadline, const std::stop_token& stop, std::error_code& ec);
+// Connected. A deadline of rt::forever: none. When ctx is cancelled it ends with ctx.err().
+descriptor* dial(int type, const endpoint& to, rt::nanos deadline, const context& ctx, std::error_code& ec);
 
 // From a connected socket made elsewhere. On failure it stays the caller's.
 descriptor* adopt_stream(int fd, std::error_code& ec);

@@ -5,12 +5,12 @@
 
 #include "api/src/net/address.hpp"
 #include "api/src/net/descriptor.hpp"
+#include "weft/context.hpp"
 #include "weft/go.hpp"
 #include "weft/select.hpp"
 
 #include <memory>
 #include <netdb.h>
-#include <stop_token>
 
 namespace weft::net {
 
@@ -71,7 +71,7 @@ void look_up(lookup& l) {
 }
 
 std::vector<endpoint> resolve_within(std::string host, std::string service, rt::nanos deadline,
-                                     const std::stop_token& stop, std::error_code& ec) {
+                                     const context& ctx, std::error_code& ec) {
   if (host.empty() && service.empty()) {
     ec = system_error_code(EINVAL);
     return {};
@@ -89,15 +89,10 @@ std::vector<endpoint> resolve_within(std::string host, std::string service, rt::
   });
 
   auto limit = std::chrono::nanoseconds(deadline == rt::forever ? rt::forever : deadline - rt::nanotime());
-  chan<void> stopped;
-  bool answered = false;
-  {
-    std::stop_callback on_stop(stop, [stopped] { stopped.close(); });
-    answered = select(on_recv(l->done), on_recv(stopped), on_timeout(limit)) == 0;
-  }
-  if (!answered) {
-    ec = system_error_code(stop.stop_requested() ? ECANCELED : ETIMEDOUT);
-    return {};
+  switch (select(on_recv(l->done), on_recv(ctx.done()), on_timeout(limit))) {
+    case 0: break;
+    case 1: ec = ctx.err(); return {};
+    default: ec = system_error_code(ETIMEDOUT); return {};
   }
   ec = l->ec;
   return std::move(l->found);
@@ -112,7 +107,7 @@ std::vector<endpoint> resolve(const std::string& host, const std::string& servic
   if (port) {
     if (std::optional<endpoint> e = parse_ip(host, *port)) return {*e};
   }
-  return resolve_within(host, service, rt::forever, {}, ec);
+  return resolve_within(host, service, rt::forever, background(), ec);
 }
 
 std::vector<endpoint> resolve(const std::string& host, const std::string& service) {
@@ -122,7 +117,7 @@ std::vector<endpoint> resolve(const std::string& host, const std::string& servic
   return found;
 }
 
-std::vector<endpoint> resolve_address(std::string_view text, purpose p, rt::nanos deadline, const std::stop_token& stop,
+std::vector<endpoint> resolve_address(std::string_view text, purpose p, rt::nanos deadline, const context& ctx,
                                       std::error_code& ec) {
   std::optional<host_port> a = split_host_port(text);
   if (!a) {
@@ -132,10 +127,10 @@ std::vector<endpoint> resolve_address(std::string_view text, purpose p, rt::nano
   if (!a->port_is_name) {
     if (std::optional<endpoint> e = parse_ip(a->host, a->number)) return {*e};
   }
-  if (!a->host.empty()) return resolve_within(std::string(a->host), std::string(a->port), deadline, stop, ec);
+  if (!a->host.empty()) return resolve_within(std::string(a->host), std::string(a->port), deadline, ctx, ec);
 
   if (a->port_is_name) {
-    std::vector<endpoint> any = resolve_within("", std::string(a->port), deadline, stop, ec);
+    std::vector<endpoint> any = resolve_within("", std::string(a->port), deadline, ctx, ec);
     if (ec) return {};
     a->number = any.front().port();
   }

@@ -2,6 +2,9 @@
 
 #include "api/src/net/descriptor.hpp"
 #include "api/src/net/syscalls.hpp"
+#include "weft/context.hpp"
+#include "weft/select.hpp"
+#include "weft/task.hpp"
 
 #include <algorithm>
 
@@ -25,13 +28,27 @@ void sleep_for(rt::nanos d) {
   }
 }
 
-// Ends a wait for writing when a stop is requested.
-struct stop_wait {
-  rt::poll_desc* pd;
-  void operator()() const noexcept {
-    rt::runtime_scope scope;
-    rt::set_io_deadline(scope.m(), pd, rt::poll_mode::write, -1);
+// Ends the wait for a connection when ctx is cancelled. A goroutine of its own, and not a callback of ctx.stop_token():
+// a callback that is suspended half-way, as every call into the runtime may be, is more than std::stop_callback can do.
+class cancellation_watch {
+ public:
+  cancellation_watch(const context& ctx, rt::poll_desc* pd) {
+    recv_chan<void> cancelled = ctx.done();
+    if (cancelled.is_nil()) return;
+    over_ = chan<void>();
+    watcher_ = spawn([cancelled, pd, over = over_] {
+      select(on_recv(cancelled, [pd] { set_poll_deadline(pd, rt::poll_mode::write, 0); }), on_recv(over));
+    });
   }
+  ~cancellation_watch() {
+    if (!over_.is_nil()) over_.close();  // and the task's destructor waits
+  }
+  cancellation_watch(const cancellation_watch&) = delete;
+  cancellation_watch& operator=(const cancellation_watch&) = delete;
+
+ private:
+  task<void> watcher_;
+  chan<void> over_{nil};
 };
 
 // A TCP socket without a listener at the other end can meet itself: the ephemeral port it got is the one it looks for.
@@ -58,8 +75,7 @@ int finish_connect(descriptor& d) {
   }
 }
 
-descriptor* dial_once(int type, const endpoint& to, rt::nanos deadline, const std::stop_token& stop,
-                      std::error_code& ec) {
+descriptor* dial_once(int type, const endpoint& to, rt::nanos deadline, const context& ctx, std::error_code& ec) {
   int fd = sys::open_socket(family_of(to), type);
   if (fd < 0) {
     ec = system_error_code(-fd);
@@ -67,7 +83,7 @@ descriptor* dial_once(int type, const endpoint& to, rt::nanos deadline, const st
   }
   int n = sys::connect(fd, to.data(), to.size());
   // A unix socket says EAGAIN when the listener's queue is full, and gives no event when that changes.
-  for (rt::nanos pause = first_pause; n == -EAGAIN && !stop.stop_requested(); pause = std::min(2 * pause, longest_pause)) {
+  for (rt::nanos pause = first_pause; n == -EAGAIN && !ctx.err(); pause = std::min(2 * pause, longest_pause)) {
     if (rt::nanotime() >= deadline) break;
     sleep_for(pause);
     n = sys::connect(fd, to.data(), to.size());
@@ -75,7 +91,7 @@ descriptor* dial_once(int type, const endpoint& to, rt::nanos deadline, const st
   bool pending = n == -EINPROGRESS || n == -EINTR || n == -EALREADY;
   if (n < 0 && n != -EISCONN && !pending) {
     sys::close(fd);
-    ec = system_error_code(n != -EAGAIN ? -n : stop.stop_requested() ? ECANCELED : ETIMEDOUT);
+    ec = n != -EAGAIN ? system_error_code(-n) : ctx.err() ? ctx.err() : system_error_code(ETIMEDOUT);
     return nullptr;
   }
   // Registered only now: a socket that was not connected yet would be reported as hung up.
@@ -85,16 +101,14 @@ descriptor* dial_once(int type, const endpoint& to, rt::nanos deadline, const st
     if (deadline != rt::forever) set_poll_deadline(d->pd, rt::poll_mode::write, deadline);
     int error;
     {
-      std::stop_callback on_stop(stop, stop_wait{d->pd});
+      cancellation_watch watch(ctx, d->pd);
       error = finish_connect(*d);
     }
     if (error == 0) {
-      if (deadline != rt::forever || stop.stop_possible()) {
-        set_poll_deadline(d->pd, rt::poll_mode::write, rt::forever);
-      }
+      set_poll_deadline(d->pd, rt::poll_mode::write, rt::forever);
       return d;
     }
-    ec = system_error_code(error == ETIMEDOUT && stop.stop_requested() ? ECANCELED : error);
+    ec = error == ETIMEDOUT && ctx.err() ? ctx.err() : system_error_code(error);
   } catch (...) {
     descriptor::drop(d);
     throw;
@@ -185,15 +199,14 @@ int accept_descriptor(descriptor* d, sockaddr_storage* from, socklen_t* size, st
   }
 }
 
-descriptor* dial(int type, const endpoint& to, rt::nanos deadline, const std::stop_token& stop, std::error_code& ec) {
+descriptor* dial(int type, const endpoint& to, rt::nanos deadline, const context& ctx, std::error_code& ec) {
   rt::throw_if_not_running("a socket");
   ec.clear();
   for (int i = 1;; ++i) {
-    if (deadline != rt::forever && deadline <= rt::nanotime()) {
-      ec = system_error_code(ETIMEDOUT);
-      return nullptr;
-    }
-    descriptor* d = dial_once(type, to, deadline, stop, ec);
+    ec = ctx.err();
+    if (!ec && deadline != rt::forever && deadline <= rt::nanotime()) ec = system_error_code(ETIMEDOUT);
+    if (ec) return nullptr;
+    descriptor* d = dial_once(type, to, deadline, ctx, ec);
     if (!d) return nullptr;
     if (type == SOCK_STREAM && !to.is_unix() && connected_to_itself(d->fd)) {
       descriptor::drop(d);

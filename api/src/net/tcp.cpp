@@ -2,6 +2,7 @@
 #include "api/src/net/descriptor.hpp"
 #include "api/src/net/syscalls.hpp"
 #include "api/src/support.hpp"
+#include "weft/context.hpp"
 
 #include <algorithm>
 #include <netinet/tcp.h>
@@ -22,24 +23,24 @@ rt::nanos share_of(rt::nanos deadline, std::size_t addresses_left) noexcept {
   return now + std::min(left, std::max(left / static_cast<rt::nanos>(addresses_left), 2 * rt::second));
 }
 
-descriptor* connect_to(const endpoint& to, rt::nanos deadline, const std::stop_token& stop, std::error_code& ec) {
+descriptor* connect_to(const endpoint& to, rt::nanos deadline, const context& ctx, std::error_code& ec) {
   if (to.is_unix()) {
     ec = system_error_code(EINVAL);
     return nullptr;
   }
-  descriptor* d = detail::dial(SOCK_STREAM, to, deadline, stop, ec);
+  descriptor* d = detail::dial(SOCK_STREAM, to, deadline, ctx, ec);
   if (d) set_nodelay_on(d->fd, true);
   return d;
 }
 
-descriptor* connect_to(std::string_view address, rt::nanos deadline, const std::stop_token& stop,
+descriptor* connect_to(std::string_view address, rt::nanos deadline, const context& ctx,
                        std::error_code& ec) {
   rt::throw_if_not_running("a socket");
   ec.clear();
-  std::vector<endpoint> all = resolve_address(address, purpose::connect, deadline, stop, ec);
+  std::vector<endpoint> all = resolve_address(address, purpose::connect, deadline, ctx, ec);
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (descriptor* d = connect_to(all[i], share_of(deadline, all.size() - i), stop, ec)) return d;
-    if (stop.stop_requested()) break;
+    if (descriptor* d = connect_to(all[i], share_of(deadline, all.size() - i), ctx, ec)) return d;
+    if (ctx.err()) break;
   }
   return nullptr;
 }
@@ -57,7 +58,7 @@ bool is_of_the_address(const std::error_code& ec) noexcept {
 std::int64_t tcp_stream::from_now(std::int64_t ns) noexcept { return deadline_after(ns); }
 
 tcp_stream tcp_stream::connect_by(std::string_view address, std::int64_t deadline_ns, std::error_code& ec) {
-  return tcp_stream(connect_to(address, deadline_ns, {}, ec));
+  return tcp_stream(connect_to(address, deadline_ns, background(), ec));
 }
 
 tcp_stream tcp_stream::connect_by(std::string_view address, std::int64_t deadline_ns) {
@@ -67,10 +68,21 @@ tcp_stream tcp_stream::connect_by(std::string_view address, std::int64_t deadlin
   return s;
 }
 
+tcp_stream tcp_stream::connect(std::string_view address, const context& ctx, std::error_code& ec) {
+  return tcp_stream(connect_to(address, rt::forever, ctx, ec));
+}
+
+tcp_stream tcp_stream::connect(std::string_view address, const context& ctx) {
+  std::error_code ec;
+  tcp_stream s = connect(address, ctx, ec);
+  throw_if(ec, "weft: connect", address);
+  return s;
+}
+
 tcp_stream tcp_stream::connect(const endpoint& to, time_point deadline, std::error_code& ec) {
   rt::throw_if_not_running("a socket");
   ec.clear();
-  return tcp_stream(connect_to(to, weft::detail::to_ns(deadline), {}, ec));
+  return tcp_stream(connect_to(to, weft::detail::to_ns(deadline), background(), ec));
 }
 
 tcp_stream tcp_stream::connect(const endpoint& to, time_point deadline) {
@@ -122,7 +134,7 @@ tcp_listener tcp_listener::bind(const endpoint& at, const listen_options& o) {
 tcp_listener tcp_listener::bind(std::string_view address, const listen_options& o, std::error_code& ec) {
   rt::throw_if_not_running("a socket");
   ec.clear();
-  for (const endpoint& at : resolve_address(address, purpose::bind, rt::forever, {}, ec)) {
+  for (const endpoint& at : resolve_address(address, purpose::bind, rt::forever, background(), ec)) {
     tcp_listener l = bind(at, o, ec);
     if (!ec || !is_of_the_address(ec)) return l;
   }

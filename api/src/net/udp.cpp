@@ -1,6 +1,7 @@
 #include "api/src/net/address.hpp"
 #include "api/src/net/descriptor.hpp"
 #include "api/src/net/syscalls.hpp"
+#include "weft/context.hpp"
 
 namespace weft::net {
 
@@ -51,7 +52,7 @@ udp_socket udp_socket::bind(std::string_view address, const listen_options& o, s
   // Unlike a listener's, a datagram socket's port is its own: with the option, two could bind it and share its mail.
   listen_options mine = o;
   mine.reuse_address = false;
-  for (const endpoint& at : resolve_address(address, purpose::bind, rt::forever, {}, ec)) {
+  for (const endpoint& at : resolve_address(address, purpose::bind, rt::forever, background(), ec)) {
     if (descriptor* d = detail::bind_socket(SOCK_DGRAM, at, mine, ec)) return udp_socket(d);
     if (ec != std::errc::address_family_not_supported && ec != std::errc::address_not_available) break;
   }
@@ -68,8 +69,8 @@ udp_socket udp_socket::bind(std::string_view address, const listen_options& o) {
 udp_socket udp_socket::connect(std::string_view address, std::error_code& ec) {
   rt::throw_if_not_running("a socket");
   ec.clear();
-  for (const endpoint& to : resolve_address(address, purpose::connect, rt::forever, {}, ec)) {
-    if (descriptor* d = detail::dial(SOCK_DGRAM, to, rt::forever, {}, ec)) return udp_socket(d);
+  for (const endpoint& to : resolve_address(address, purpose::connect, rt::forever, background(), ec)) {
+    if (descriptor* d = detail::dial(SOCK_DGRAM, to, rt::forever, background(), ec)) return udp_socket(d);
   }
   return {};
 }

@@ -1,6 +1,7 @@
 #include "api/src/net/address.hpp"
 #include "api/src/net/descriptor.hpp"
 #include "api/src/net/syscalls.hpp"
+#include "weft/context.hpp"
 
 #include <memory>
 
@@ -15,7 +16,7 @@ unix_stream unix_stream::connect(std::string_view path, time_point deadline, std
     ec = system_error_code(EINVAL);
     return {};
   }
-  return unix_stream(detail::dial(SOCK_STREAM, *to, weft::detail::to_ns(deadline), {}, ec));
+  return unix_stream(detail::dial(SOCK_STREAM, *to, weft::detail::to_ns(deadline), background(), ec));
 }
 
 unix_stream unix_stream::connect(std::string_view path, time_point deadline) {

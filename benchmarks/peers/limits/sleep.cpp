@@ -1,6 +1,10 @@
-// How late the kernel wakes a thread that sleeps, with the least timer slack.
+// How late the kernel wakes a thread that sleeps, with the least timer slack; also beside eight threads that compute.
 #include <sys/prctl.h>
 #include <time.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
 
 #include "benchmarks/support/bench.hpp"
 
@@ -18,7 +22,21 @@ void lateness(bench::job& j, long us) {
   j.report(late);
 }
 
+void beside_hogs(bench::job& j) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> hogs;
+  for (int i = 0; i < 8; ++i) {
+    hogs.emplace_back([&] {
+      while (!stop.load(std::memory_order_relaxed)) bench::keep(0);
+    });
+  }
+  lateness(j, 1000);
+  stop = true;
+  for (auto& t : hogs) t.join();
+}
+
 const bench::workloads here{
+    {"hogs_sleep", beside_hogs},
     {"late_50us", [](bench::job& j) { lateness(j, 50); }},
     {"late_200us", [](bench::job& j) { lateness(j, 200); }},
     {"late_1ms", [](bench::job& j) { lateness(j, 1000); }},

@@ -25,6 +25,7 @@ std::uint32_t count_threads() noexcept {
 }  // namespace
 
 void check_dead() noexcept {
+  sched.suspect_dead = false;
   if (!sched.options.deadlock_check || !sched.running.load(relaxed)) return;
   if (sched.shutting_down.load(relaxed) || sched.world_stopping.load(relaxed)) return;
   if (sched.live_ms > sched.idle_ms + sched.idle_locked_ms) return;
@@ -36,7 +37,13 @@ void check_dead() noexcept {
   }
   // Ours: the Ms, sysmon, run()'s caller, threads an earlier run left behind; ThreadSanitizer has one of its own.
   std::uint32_t ours = sched.live_ms + 2 + sched.left_behind.load(relaxed) + (tsan_running() ? 1 : 0);
-  if (count_threads() != ours) return;
+  sched.suspect_dead = count_threads() != ours;
+  if (sched.suspect_dead) {
+    // Such a thread may wake somebody, or end without; one that was just joined is counted for a moment longer. sysmon
+    // asks again.
+    wake_sysmon();
+    return;
+  }
   fatal("all goroutines are asleep - deadlock!");
 }
 

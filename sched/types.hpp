@@ -188,6 +188,7 @@ struct scheduler {
 
   // sysmon: it sleeps deeply while every P idles.
   atomic<bool> sysmon_waits{false};
+  bool suspect_dead = false;  // sched: all sleep, and only a thread that weft did not start could wake one
   note sysmon_note;
 
   // The forced tick.

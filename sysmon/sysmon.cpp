@@ -26,6 +26,8 @@ constexpr int rounds_before_backoff = 50;
 constexpr nanos poll_at_least_every = 10 * millisecond;
 constexpr nanos time_slice = 10 * millisecond;
 constexpr nanos overdue_slice = millisecond;  // when something is overdue and no P is free
+// A suspected deadlock is looked at again, less and less often.
+constexpr nanos first_suspicion = millisecond, longest_suspicion = 60 * second;
 
 // Threads that compute without a P: beyond this many, goroutines are only asked to yield. Blocked threads cost no
 // processor and are bounded by max_threads alone.
@@ -40,18 +42,28 @@ constinit monitor the_monitor;
 
 bool all_idle() noexcept { return sched.idle_ps.load(seq_cst) == sched.procs.load(relaxed); }
 
-// Sleeps until `deadline` or until somebody wakes sysmon.
-void deep_sleep(nanos deadline) noexcept {
+// Sleeps until `deadline` or until somebody wakes sysmon. If the deadlock check wants to be asked again: for *suspicion,
+// which doubles.
+void deep_sleep(nanos deadline, nanos* suspicion) noexcept {
   {
     lock_guard hold(sched.mutex);
     if (!all_idle() && !sched.world_stopping.load(relaxed)) return;
     if (the_monitor.stop.load(relaxed)) return;
+    if (sched.suspect_dead) {
+      deadline = std::min(deadline, nanotime() + *suspicion);
+      *suspicion = std::min(*suspicion * 2, longest_suspicion);
+    }
     sched.sysmon_note.clear();
     sched.sysmon_waits.store(true, seq_cst);
   }
   sched.sysmon_note.sleep_until(deadline);
   lock_guard hold(sched.mutex);
   sched.sysmon_waits.store(false, relaxed);
+}
+
+void check_dead_again() noexcept {
+  lock_guard hold(sched.mutex);
+  if (sched.suspect_dead) check_dead();
 }
 
 void pause(nanos d) noexcept { the_monitor.wake_for_stop.sleep_until(nanotime() + d); }
@@ -139,6 +151,7 @@ void run_monitor() noexcept {
   nanos next_trace = trace_period ? start + trace_period : forever;
   int idle_rounds = 0;
   nanos interval = shortest_pause;
+  nanos suspicion = first_suspicion;
   while (!the_monitor.stop.load(acquire)) {
     if (idle_rounds == 0) {
       interval = shortest_pause;
@@ -150,9 +163,12 @@ void run_monitor() noexcept {
     if (all_idle() || sched.world_stopping.load(acquire)) {
       nanos until = now + sched.options.force_tick_period / 2;
       if (nanos timer = earliest_timer(); timer != 0 && sched.last_poll.load(relaxed) != 0) until = std::min(until, timer);
-      deep_sleep(std::min(until, next_trace));
+      deep_sleep(std::min(until, next_trace), &suspicion);
+      check_dead_again();
       now = nanotime();
       idle_rounds = 0;
+    } else {
+      suspicion = first_suspicion;
     }
     sched.coarse_now.store(now, relaxed);
     poll_if_nobody_did(now);

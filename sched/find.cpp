@@ -137,7 +137,12 @@ void start_spinning(M* m) noexcept {
 // The last resort: sleeps in the poller until something is ready or the earliest timer is due, if nobody else does.
 // True: look for work again (the M may have a P). *g: a goroutine to run at once, then the M has a P.
 bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
-  if (!anybody_waits_for_io() && until == 0) return false;
+  if (!anybody_waits_for_io() && until == 0) {
+    // Whoever still sleeps there does it for a timer that was stopped since. It shall sleep as we do: the deadlock check
+    // counts that.
+    if (sched.last_poll.load(seq_cst) == 0 && sched.poll_until.load(seq_cst) != 0) netpoll_break();
+    return false;
+  }
   if (sched.last_poll.exchange(0, seq_cst) == 0) {
     // Somebody else sleeps there, and must not sleep longer than our timers allow.
     if (until != 0) {
@@ -179,6 +184,13 @@ bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
     start_spinning(m);
   }
   return true;
+}
+
+// The earliest timer, stopped ones left out: nobody shall sleep for them, and they shall not hide a deadlock.
+nanos tidy_timers() noexcept {
+  std::uint32_t n = sched.procs.load(acquire);
+  for (std::uint32_t i = 0; i < n; ++i) sched.all_ps[i].load(acquire)->timers.tidy();
+  return earliest_timer();
 }
 
 }  // namespace
@@ -256,7 +268,7 @@ G* find_runnable(M* m, bool* inherit) noexcept {
       continue;
     }
     G* g = nullptr;
-    if (sleep_in_poller(m, earliest_timer(), was_spinning, &g)) {
+    if (sleep_in_poller(m, tidy_timers(), was_spinning, &g)) {
       if (g) return g;
       continue;
     }

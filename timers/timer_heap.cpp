@@ -348,6 +348,17 @@ nanos timer_heap::check(nanos now, bool may_clear, bool* ran) {
   return wake_when();
 }
 
+void timer_heap::tidy() {
+  if (deleted_count() == 0) return;
+  lock_.acquire_lock();
+  if (deleted_count() > heap_.size() / 4) {
+    rebuild();
+  } else {
+    clean_head();
+  }
+  unlock_and_publish();
+}
+
 void timer_heap::take_all(timer_heap& from) {
   std::vector<timer*> live;
   live.reserve(from.size() + slack);

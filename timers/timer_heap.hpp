@@ -62,6 +62,9 @@ class timer_heap {
   // Runs what is due, and puts right what has to be. Returns the next time (0: none). `ran` is set if any ran.
   nanos check(nanos now, bool may_clear, bool* ran);
 
+  // Takes out stopped timers that wake_when() would let somebody sleep for. By whoever is about to go to sleep.
+  void tidy();
+
   // Moves every live timer of `from` here (set_procs). The world is stopped. Throws std::bad_alloc before anything
   // happened.
   void take_all(timer_heap& from);

@@ -61,6 +61,8 @@ nanos timer_heap::wake_when() const noexcept {
 }
 
 void timer_heap::unlock_and_publish() noexcept {
+  // No entry, so nobody is changing one of this heap either.
+  if (heap_.empty()) earliest_change_.store(0, release);
   head_when_.store(heap_.empty() ? 0 : heap_.front().when, release);
   count_.store(static_cast<std::uint32_t>(heap_.size()), relaxed);
   room_.store(heap_.capacity() - heap_.size(), relaxed);

@@ -25,8 +25,8 @@ struct poller {
   // Whether a break is under way: the eventfd was written and not drained yet.
   atomic<std::uint32_t> breaking{0};
   atomic<bool> no_pwait2{false};
-  // Descriptors ever added. The kernel passes a poll_desc from who adds it to who polls, which C++ and its sanitizers do
-  // not see: adding counts here (release), polling reads it (acquire).
+  // Descriptors ever added. The kernel passes a poll_desc from who adds it to who polls, which C++ and its sanitizers
+  // do not see: adding counts here (release), polling reads it (acquire).
   atomic<std::uint64_t> added{0};
 };
 constinit poller the_poller;
@@ -108,8 +108,7 @@ void netpoll_break() noexcept {
   // Many breaks, one wake-up: only the first writes. seq_cst: pairs with the drain below.
   if (p.breaking.exchange(1, seq_cst) != 0) return;
   std::uint64_t one = 1;
-  while (::write(p.break_fd, &one, sizeof one) < 0 && errno == EINTR) {
-  }
+  while (::write(p.break_fd, &one, sizeof one) < 0 && errno == EINTR) {}
 }
 
 void netpoll(nanos delay, g_list& woken) noexcept {

@@ -42,10 +42,10 @@ void set_dump_hook(dump_hook hook) noexcept;
 
 }  // namespace weft::rt
 
-#define WEFT_ASSERT(condition, ...)                                                                \
-  do {                                                                                             \
-    if (__builtin_expect(!(condition), 0))                                                         \
-      ::weft::rt::assert_failed_with(#condition, __FILE__, __LINE__, __VA_ARGS__);                 \
+#define WEFT_ASSERT(condition, ...)                                                \
+  do {                                                                             \
+    if (__builtin_expect(!(condition), 0))                                         \
+      ::weft::rt::assert_failed_with(#condition, __FILE__, __LINE__, __VA_ARGS__); \
   } while (false)
 
 #if WEFT_CHECKS

@@ -89,11 +89,11 @@ struct alignas(64) G {
   void* fiber = nullptr;       // ThreadSanitizer's
 
   // --- seldom
-  void* locals = nullptr;        // goroutine-local variables
+  void* locals = nullptr;         // goroutine-local variables
   void* locked_thread = nullptr;  // the M of lock_os_thread
   std::uint32_t lock_depth = 0;
-  bool system = false;            // ours: not counted, not shown
-  bool has_canary = false;        // its stack has no guard page
+  bool system = false;      // ours: not counted, not shown
+  bool has_canary = false;  // its stack has no guard page
   char name[24] = {};
   note thread_note;  // kind foreign: what its park sleeps on
 

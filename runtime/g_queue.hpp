@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <memory>
 
-
 namespace weft::rt {
 
 // Starts loading what a goroutine needs first when it runs.

@@ -24,8 +24,8 @@ void report_overflow(const G* g, void* context) noexcept {
     print_error({text, r.size < sizeof text ? r.size : sizeof text});
   };
   const char* quote = g->name[0] ? "'" : "";
-  put("goroutine {}{}{}{}{}: stack overflow\n    its stack has {} bytes; go({{.stack_size = n}}, f) gives it more\n", g->id,
-      g->name[0] ? " " : "", quote, static_cast<const char*>(g->name), quote, stack_size_of(g->origin));
+  put("goroutine {}{}{}{}{}: stack overflow\n    its stack has {} bytes; go({{.stack_size = n}}, f) gives it more\n",
+      g->id, g->name[0] ? " " : "", quote, static_cast<const char*>(g->name), quote, stack_size_of(g->origin));
   trace_frame frames[32];
   char name[768];
   std::size_t n = trace_context(context, frames, 32);
@@ -66,7 +66,8 @@ void install_overflow_handler() noexcept {
 void* make_signal_stack() noexcept {
   stack_t present{};
   if (::sigaltstack(nullptr, &present) == 0 && !(present.ss_flags & SS_DISABLE)) return nullptr;
-  void* p = ::mmap(nullptr, signal_stack_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* p =
+      ::mmap(nullptr, signal_stack_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) return nullptr;
   stack_t mine{};
   mine.ss_sp = p;

@@ -103,8 +103,8 @@ guard_kind install_guard(std::byte* lo) noexcept {
 }
 
 std::byte* map_slab(std::size_t bytes) {
-  void* p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1,
-                   0);
+  void* p =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (p == MAP_FAILED) throw std::bad_alloc();
   // A huge page under a stack top would cost 2 MiB for a goroutine that needs one page.
   ::madvise(p, bytes, MADV_NOHUGEPAGE);

@@ -69,8 +69,8 @@ void write_goroutine(writer& out, const G* g, const G* self, nanos now) noexcept
   }
   *end = '\0';
   const char* quote = g->name[0] ? "'" : "";
-  out.line("goroutine {}{}{}{}{} [{}{}]:", g->id, g->name[0] ? " " : "", quote, static_cast<const char*>(g->name), quote,
-           static_cast<const char*>(what), g->locked_to_thread ? ", locked to thread" : "");
+  out.line("goroutine {}{}{}{}{} [{}{}]:", g->id, g->name[0] ? " " : "", quote, static_cast<const char*>(g->name),
+           quote, static_cast<const char*>(what), g->locked_to_thread ? ", locked to thread" : "");
 
   trace_frame frames[max_frames];
   std::size_t n = 0;

@@ -9,8 +9,8 @@ bool entry_needs_fence = false;
 namespace {
 
 [[noreturn]] void sleep_for_good(M* m) noexcept {
-  // The run() this thread belonged to returns, or has returned. Its goroutine keeps its stack, and the thread sleeps. It is
-  // out of the runtime from here on: whoever leaves it behind waits for that.
+  // The run() this thread belonged to returns, or has returned. Its goroutine keeps its stack, and the thread sleeps.
+  // It is out of the runtime from here on: whoever leaves it behind waits for that.
   m->depth.store(0, release);
   for (;;) {
     static constinit atomic<std::uint32_t> never{0};

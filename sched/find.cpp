@@ -10,9 +10,9 @@ namespace weft::rt {
 
 namespace {
 
-constexpr nanos look_every = 100 * microsecond;      // the poller, while local work exists
+constexpr nanos look_every = 100 * microsecond;  // the poller, while local work exists
 constexpr int steal_rounds = 4;
-constexpr int runnext_grace_spins = 80;              // about 3 µs
+constexpr int runnext_grace_spins = 80;  // about 3 µs
 
 nanos earlier(nanos a, nanos b) noexcept {
   if (a == 0) return b;
@@ -35,7 +35,8 @@ void plan_next_look(P* p, nanos now, nanos next_timer) noexcept {
   }
   nanos in = look_every;
   if (next_timer != 0) in = std::clamp<nanos>(next_timer - now, 0, look_every);
-  p->next_look.store(cpu_ticks() + static_cast<std::uint64_t>(in) * sched.ticks_per_us.load(relaxed) / 1000 + 1, relaxed);
+  p->next_look.store(cpu_ticks() + static_cast<std::uint64_t>(in) * sched.ticks_per_us.load(relaxed) / 1000 + 1,
+                     relaxed);
 }
 
 // Without blocking. One goroutine to run now, the others queued.
@@ -138,8 +139,8 @@ void start_spinning(M* m) noexcept {
 // True: look for work again (the M may have a P). *g: a goroutine to run at once, then the M has a P.
 bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
   if (!anybody_waits_for_io() && until == 0) {
-    // Whoever still sleeps there does it for a timer that was stopped since. It shall sleep as we do: the deadlock check
-    // counts that.
+    // Whoever still sleeps there does it for a timer that was stopped since. It shall sleep as we do: the deadlock
+    // check counts that.
     if (sched.last_poll.load(seq_cst) == 0 && sched.poll_until.load(seq_cst) != 0) netpoll_break();
     return false;
   }

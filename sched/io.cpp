@@ -29,7 +29,8 @@ M* io_wait(M* m, poll_desc* pd, poll_mode mode, poll_status* status) noexcept {
     waiters.fetch_add(1, seq_cst);
     if (m) {
       P* p = m->p.load(relaxed);
-      if (p->next_look.load(relaxed) == 0) p->next_look.store(1, relaxed);  // the dispatcher plans its looks at the poller
+      if (p->next_look.load(relaxed) == 0)
+        p->next_look.store(1, relaxed);  // the dispatcher plans its looks at the poller
     } else {
       wakep();  // a foreign thread sleeps as a thread: an M has to poll for it
     }

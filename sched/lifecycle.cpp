@@ -27,8 +27,7 @@ void calibrate_ticks() noexcept {
   constexpr nanos span = 200 * microsecond;
   std::uint64_t ticks = cpu_ticks();
   nanos begin = nanotime(), end;
-  while ((end = nanotime()) - begin < span) {
-  }
+  while ((end = nanotime()) - begin < span) {}
   std::uint64_t per_us = (cpu_ticks() - ticks) * microsecond / static_cast<std::uint64_t>(end - begin);
   sched.ticks_per_us.store(per_us ? per_us : 1, relaxed);
 }
@@ -185,8 +184,7 @@ void stop_runtime() noexcept {
     if (!p) break;
     p->timers.clear();
     bool inherit;
-    while (p->runq.get(&inherit)) {
-    }
+    while (p->runq.get(&inherit)) {}
     while (G* g = p->free_gs.pop()) spawn_abort(g);
     p->m.store(nullptr, relaxed);
     p->status.store(p_status::dead, relaxed);

@@ -139,7 +139,7 @@ void ready(G* g) noexcept {
   } else {
     lock_guard hold(sched.mutex);
     if (!sched.running.load(relaxed) || sched.shutting_down.load(relaxed)) return;  // it never runs again
-    if (g->get_state() == g_state::abandoned) return;  // claimed in a run() that is over
+    if (g->get_state() == g_state::abandoned) return;                               // claimed in a run() that is over
     g->set_state(g_state::waiting, g_state::runnable);
     global_put(g);
   }

@@ -23,11 +23,11 @@ void init_membarrier() noexcept {
 bool detach_running(P* p) noexcept {
   M* m = p->m.load(relaxed);
   if (!m || p->status.load(acquire) != p_status::running) return false;
-  if (m->depth.load(relaxed) != 0) return false;  // in the runtime: it comes by by itself
+  if (m->depth.load(relaxed) != 0) return false;    // in the runtime: it comes by by itself
   m->requests.fetch_or(request::revoked, seq_cst);  // T1
   heavy_barrier();                                  // T2
-  // T3. At least acquire: what the M did with the P is visible here. The status is read again: it may have entered a system
-  // call, or another one may hold the P, before the request was made.
+  // T3. At least acquire: what the M did with the P is visible here. The status is read again: it may have entered a
+  // system call, or another one may hold the P, before the request was made.
   if (m->depth.load(seq_cst) != 0 || p->m.load(relaxed) != m || p->status.load(acquire) != p_status::running) {
     m->requests.fetch_and(~request::revoked, relaxed);
     return false;

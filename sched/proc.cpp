@@ -8,8 +8,8 @@
 //     have run in a microsecond, and both lose their caches;
 //   - wake a thread for each piece of work and let it look for itself: threads go to sleep and wake without end.
 //
-// The design is Go's. An M that has no work "spins": it looks at all queues for a bounded time. Whoever makes work ready
-// wakes one M, as a spinning one, if a P idles and nobody spins (wakep). The M that finds work stops spinning,
+// The design is Go's. An M that has no work "spins": it looks at all queues for a bounded time. Whoever makes work
+// ready wakes one M, as a spinning one, if a P idles and nobody spins (wakep). The M that finds work stops spinning,
 // and if it was the last one it wakes the next, since there may be more (resetspinning). So parallelism unfolds step by
 // step, and a burst of ready goroutines does not wake a thundering herd.
 //
@@ -225,8 +225,8 @@ void wakep() noexcept {
     lock_guard hold(sched.mutex);
     p = sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed) ? nullptr : idle_p_get();
     if (!p) {
-      // Every P is held, and each M looks again after it gives one up. Under the lock: an M that does so afterwards sees
-      // the work of everybody whom our "spinning" kept from waking somebody.
+      // Every P is held, and each M looks again after it gives one up. Under the lock: an M that does so afterwards
+      // sees the work of everybody whom our "spinning" kept from waking somebody.
       sched.spinning.fetch_sub(1, seq_cst);
       return;
     }

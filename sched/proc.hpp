@@ -9,27 +9,27 @@
 namespace weft::rt {
 
 // --- M and P (proc.cpp)
-void wakep() noexcept;                       // one more M shall look for work, if a P idles and nobody looks
-void startm(P* p, bool spinning) noexcept;   // an M runs p (null: an idle one); spinning: the caller has counted it
-void stopm(M* m) noexcept;                   // sleeps until it is passed a P or the runtime ends
-void handoffp(P* p) noexcept;                // the caller owns p and cannot run it
+void wakep() noexcept;                      // one more M shall look for work, if a P idles and nobody looks
+void startm(P* p, bool spinning) noexcept;  // an M runs p (null: an idle one); spinning: the caller has counted it
+void stopm(M* m) noexcept;                  // sleeps until it is passed a P or the runtime ends
+void handoffp(P* p) noexcept;               // the caller owns p and cannot run it
 void acquirep(M* m, P* p) noexcept;
 P* releasep(M* m) noexcept;
-void m_main(M* m) noexcept;                  // an M's life
-void wake_sysmon() noexcept;                 // sched: ends its deep sleep
-void idle_p_put(P* p) noexcept;              // sched
-P* idle_p_get() noexcept;                    // sched
+void m_main(M* m) noexcept;      // an M's life
+void wake_sysmon() noexcept;     // sched: ends its deep sleep
+void idle_p_put(P* p) noexcept;  // sched
+P* idle_p_get() noexcept;        // sched
 void resetspinning(M* m) noexcept;
 
 // --- queues (runqueues.cpp)
 enum class put_where : bool { next, tail };
 void runqput(P* p, G* g, put_where where) noexcept;
-void global_put(G* g) noexcept;              // sched
+void global_put(G* g) noexcept;                   // sched
 G* global_get(P* p, std::uint32_t max) noexcept;  // sched: one to run, more into p's ring
 
 // --- finding work (find.cpp)
 G* find_runnable(M* m, bool* inherit) noexcept;
-nanos earliest_timer() noexcept;             // of all Ps; 0: none
+nanos earliest_timer() noexcept;  // of all Ps; 0: none
 
 // --- locked threads (locked.cpp)
 void stop_locked_m(M* m) noexcept;
@@ -38,36 +38,36 @@ void lock_os_thread(M* m) noexcept;
 void unlock_os_thread(M* m) noexcept;
 
 // --- taking Ps, stopping the world (preempt.cpp, world.cpp)
-bool detach_running(P* p) noexcept;          // sched: takes p from an M in user code; the caller owns p then
+bool detach_running(P* p) noexcept;  // sched: takes p from an M in user code; the caller owns p then
 void init_membarrier() noexcept;
-void heavy_barrier() noexcept;               // a full barrier on every running thread of the process
-void stop_the_world() noexcept;              // inside the runtime; the caller's P is stopped too
+void heavy_barrier() noexcept;   // a full barrier on every running thread of the process
+void stop_the_world() noexcept;  // inside the runtime; the caller's P is stopped too
 void start_the_world() noexcept;
 [[nodiscard]] M* acquire_world(M* m) noexcept;  // inside the runtime: waits for other stoppers, then stops it
-void release_world() noexcept;               // starts it again
-void stop_for_the_world(M* m) noexcept;      // by an M between goroutines
-std::uint32_t set_procs(std::uint32_t n);    // returns the old number. Throws std::bad_alloc
+void release_world() noexcept;                  // starts it again
+void stop_for_the_world(M* m) noexcept;         // by an M between goroutines
+std::uint32_t set_procs(std::uint32_t n);       // returns the old number. Throws std::bad_alloc
 P* make_p(std::uint32_t id);
 
 // --- system calls (syscall.cpp)
 void enter_syscall() noexcept;
 void exit_syscall() noexcept;
-M* finish_syscall(M* m) noexcept;            // from enter_slow
+M* finish_syscall(M* m) noexcept;  // from enter_slow
 
 // The goroutine goes to the end of the global queue and its M looks for something else; an M without a P goes to sleep
 // there. Inside the runtime; returns on the M that picked the goroutine up.
 M* give_way(M* m) noexcept;
-bool retake_syscall(P* p) noexcept;          // true: the caller owns p
+bool retake_syscall(P* p) noexcept;  // true: the caller owns p
 
 // --- spawning (spawn.cpp)
-G* spawn_begin(std::size_t stack_size);      // 0: default. Throws std::bad_alloc, std::logic_error
+G* spawn_begin(std::size_t stack_size);  // 0: default. Throws std::bad_alloc, std::logic_error
 void spawn_abort(G* g) noexcept;
 std::uint64_t spawn_commit(G* g) noexcept;  // returns its id
-void recycle(G* g, M* m) noexcept;           // after its last switch
+void recycle(G* g, M* m) noexcept;          // after its last switch
 std::size_t count_goroutines() noexcept;
 
 // --- timers and I/O (timing.cpp, io.cpp)
-void arm_timer(M* m, timer* t) noexcept;     // t->when etc. are set; the heap was asked to make_room
+void arm_timer(M* m, timer* t) noexcept;  // t->when etc. are set; the heap was asked to make_room
 bool rearm_timer(M* m, timer* t, nanos when, nanos period, timer_function f, void* arg, std::uint64_t seq);
 [[nodiscard]] M* sleep_until(M* m, nanos deadline);
 // Sets the deadline of a descriptor's direction: 0 none, < 0 passed. A waiting goroutine is woken if it has passed.
@@ -78,8 +78,8 @@ void poll_network(nanos delay, g_list& woken) noexcept;  // foreign threads amon
 
 // --- life and death (lifecycle.cpp, dead.cpp, dump.cpp)
 void start_runtime(const scheduler_options& options);  // throws std::system_error, std::bad_alloc, std::logic_error
-void stop_runtime() noexcept;                // by the thread that started it: see lifecycle.cpp
-void check_dead() noexcept;                  // sched
+void stop_runtime() noexcept;                          // by the thread that started it: see lifecycle.cpp
+void check_dead() noexcept;                            // sched
 void dump_goroutines(int fd, bool all) noexcept;
 void throw_if_not_running(const char* what);
 

@@ -26,8 +26,7 @@ void runqput(P* p, G* g, put_where where) noexcept {
     g = p->runq.put_next(g);
     if (!g) return;
   }
-  while (!p->runq.put(g, run_queue::barrier::publish) && !put_slow(p, g)) {
-  }
+  while (!p->runq.put(g, run_queue::barrier::publish) && !put_slow(p, g)) {}
 }
 
 void global_put(G* g) noexcept {

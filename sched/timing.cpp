@@ -7,8 +7,8 @@ namespace weft::rt {
 
 namespace {
 
-// The heap for a new timer: the current P's. The caller is inside the runtime, so the P stays. A thread without a P uses
-// the first P's.
+// The heap for a new timer: the current P's. The caller is inside the runtime, so the P stays. A thread without a P
+// uses the first P's.
 P* p_for_timers(M* m) noexcept {
   P* p = m ? m->p.load(relaxed) : nullptr;
   return p ? p : sched.all_ps[0].load(acquire);

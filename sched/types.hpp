@@ -51,10 +51,10 @@ struct alignas(cache_line) P {
 
   const std::uint32_t id;
   atomic<p_status> status{p_status::dead};
-  atomic<M*> m{nullptr};                    // owner; read by sysmon
-  P* next_idle = nullptr;                   // sched
-  atomic<std::uint32_t> sched_tick{0};      // owner: one more for each new time slice
-  atomic<std::uint32_t> syscall_tick{0};    // owner: one more for each system call
+  atomic<M*> m{nullptr};                  // owner; read by sysmon
+  P* next_idle = nullptr;                 // sched
+  atomic<std::uint32_t> sched_tick{0};    // owner: one more for each new time slice
+  atomic<std::uint32_t> syscall_tick{0};  // owner: one more for each system call
 
   run_queue runq;
 
@@ -99,8 +99,8 @@ struct alignas(cache_line) M : thread_state {
   P* syscall_p = nullptr;  // this M: the P it left behind
   bool spinning = false;   // this M
 
-  G* picked = nullptr;     // a goroutine that the fast path took and may not run itself
-  G* locked_g = nullptr;   // lock_os_thread
+  G* picked = nullptr;    // a goroutine that the fast path took and may not run itself
+  G* locked_g = nullptr;  // lock_os_thread
 
   note parked;             // where it sleeps
   M* next_idle = nullptr;  // sched
@@ -158,8 +158,8 @@ struct scheduler {
 
   alignas(cache_line) atomic<nanos> last_poll{0};  // 0: somebody blocks in the poller
   atomic<nanos> poll_until{0};                     // until when; 0: for ever
-  atomic<std::uint32_t> poll_waiters{0};          // goroutines that wait for descriptors
-  atomic<std::uint32_t> foreign_poll_waiters{0};  // threads that do
+  atomic<std::uint32_t> poll_waiters{0};           // goroutines that wait for descriptors
+  atomic<std::uint32_t> foreign_poll_waiters{0};   // threads that do
   atomic<nanos> coarse_now{0};
 
   alignas(cache_line) lock mutex{lock_rank::sched};
@@ -170,8 +170,8 @@ struct scheduler {
   M* idle_m_list = nullptr;
   std::uint32_t idle_ms = 0;
   std::uint32_t idle_locked_ms = 0;  // sleep until their locked goroutine is ready
-  std::uint32_t live_ms = 0;      // threads that have not left the scheduler's loop
-  std::uint32_t detached_ms = 0;  // run a goroutine without a P
+  std::uint32_t live_ms = 0;         // threads that have not left the scheduler's loop
+  std::uint32_t detached_ms = 0;     // run a goroutine without a P
   std::uint64_t next_m_id = 1;
   std::vector<M*> all_ms;
   note stop_note;
@@ -198,7 +198,7 @@ struct scheduler {
   // Spawned and ended by threads without a P, and counts kept by sysmon.
   atomic<std::uint64_t> foreign_spawned{0};
   atomic<std::uint64_t> run_number{0};
-  std::uint64_t ended_before = 0;  // goroutines that earlier runs left behind
+  std::uint64_t ended_before = 0;        // goroutines that earlier runs left behind
   atomic<std::uint32_t> left_behind{0};  // threads of earlier runs that never came back
   atomic<std::uint64_t> preemptions{0};
   atomic<std::uint64_t> retakes{0};

@@ -21,8 +21,8 @@ void wait_for_tick() noexcept {
   scope.resumed_on(park(scope.m(), publish_housekeeper, nullptr, wait_reason::forced_tick_idle));
 }
 
-// Stopped timers that nobody came across: one look at every heap. With `may_clear`, check rebuilds those that are mostly
-// stopped ones.
+// Stopped timers that nobody came across: one look at every heap. With `may_clear`, check rebuilds those that are
+// mostly stopped ones.
 void clear_stopped_timers() noexcept {
   runtime_scope scope;
   nanos now = nanotime();

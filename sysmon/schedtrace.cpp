@@ -45,8 +45,8 @@ void write_gs(text& out) {
       [](G* g, void* arg) {
         g_state s = g->get_state();
         if (s == g_state::idle || s == g_state::dead || s == g_state::abandoned) return;
-        fmt::format_to(std::back_inserter(*static_cast<text*>(arg)), "  G{}: status={}({})\n", g->id,
-                       describe(s), s == g_state::waiting ? describe(g->reason) : "");
+        fmt::format_to(std::back_inserter(*static_cast<text*>(arg)), "  G{}: status={}({})\n", g->id, describe(s),
+                       s == g_state::waiting ? describe(g->reason) : "");
       },
       &out);
 }

@@ -42,8 +42,8 @@ constinit monitor the_monitor;
 
 bool all_idle() noexcept { return sched.idle_ps.load(seq_cst) == sched.procs.load(relaxed); }
 
-// Sleeps until `deadline` or until somebody wakes sysmon. If the deadlock check wants to be asked again: for *suspicion,
-// which doubles.
+// Sleeps until `deadline` or until somebody wakes sysmon. If the deadlock check wants to be asked again: for
+// *suspicion, which doubles.
 void deep_sleep(nanos deadline, nanos* suspicion) noexcept {
   {
     lock_guard hold(sched.mutex);
@@ -162,7 +162,8 @@ void run_monitor() noexcept {
     nanos now = nanotime();
     if (all_idle() || sched.world_stopping.load(acquire)) {
       nanos until = now + sched.options.force_tick_period / 2;
-      if (nanos timer = earliest_timer(); timer != 0 && sched.last_poll.load(relaxed) != 0) until = std::min(until, timer);
+      if (nanos timer = earliest_timer(); timer != 0 && sched.last_poll.load(relaxed) != 0)
+        until = std::min(until, timer);
       deep_sleep(std::min(until, next_trace), &suspicion);
       check_dead_again();
       now = nanotime();

@@ -10,7 +10,8 @@
 //   earliest_change  a time that no modified_earlier timer of this heap is before, 0 if none
 // wake_when() is the smaller one. It may be too early (somebody looks in vain) but never too late:
 //   - who makes a timer earlier lowers earliest_change BEFORE it publishes the state modified_earlier;
-//   - who clears earliest_change (rebuild) holds the lock, and first lowers head_when to the value it clears; so a reader
+//   - who clears earliest_change (rebuild) holds the lock, and first lowers head_when to the value it clears; so a
+//   reader
 //     that sees the cleared hint sees the lowered head (release/acquire on earliest_change);
 //   - head_when and the count are set to their true values when the lock is released.
 #pragma once
@@ -99,7 +100,7 @@ class timer_heap {
 
   lock lock_{lock_rank::timers};
   std::vector<entry> heap_;
-  timer* disposed_ = nullptr;          // left the heap with their last reference; freed after unlocking
+  timer* disposed_ = nullptr;  // left the heap with their last reference; freed after unlocking
   atomic<nanos> head_when_{0};
   atomic<nanos> earliest_change_{0};
   atomic<std::uint32_t> count_{0};

@@ -48,7 +48,8 @@ chan_status wait(rt::runtime_scope& scope, chan_core* c, void* value, std::int64
     w.ticket = w.g->begin_wait();
     queue.push_back(&w);
     try {
-      scope.resumed_on(rt::park_until(scope.m(), w.ticket, unlock_channel, c, op.why, deadline_after(timeout), &timed_out));
+      scope.resumed_on(
+          rt::park_until(scope.m(), w.ticket, unlock_channel, c, op.why, deadline_after(timeout), &timed_out));
     } catch (...) {
       queue.remove(&w);
       c->mutex.release_lock();
@@ -92,7 +93,7 @@ chan_core* chan_make(const element& e, std::size_t capacity) {
   if (stride != 0 && capacity > (PTRDIFF_MAX - offset) / stride) {
     throw std::length_error("weft::chan: a buffer for " + std::to_string(capacity) + " values is too large");
   }
-  auto* block = static_cast<std::byte*>(::operator new(offset + capacity * stride, std::align_val_t{align}));
+  auto* block = static_cast<std::byte*>(::operator new (offset + capacity * stride, std::align_val_t{align}));
   return ::new (block) chan_core(e, capacity, stride, block + offset);
 }
 
@@ -107,7 +108,7 @@ void chan_release(chan_core* c) noexcept {
   }
   std::size_t align = block_align(c->elem);
   c->~chan_core();
-  ::operator delete(static_cast<void*>(c), std::align_val_t{align});
+  ::operator delete (static_cast<void*>(c), std::align_val_t{align});
 }
 
 chan_status chan_send(chan_core* c, void* value, std::int64_t timeout) { return operate<sending>(c, value, timeout); }

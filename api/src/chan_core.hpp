@@ -29,7 +29,7 @@ struct waiter {
   waiter* next = nullptr;
   waiter* prev = nullptr;
   bool queued = false;
-  bool success = false;    // served with a value; false: the channel was closed
+  bool success = false;     // served with a value; false: the channel was closed
   std::uint32_t index = 0;  // select: which case
 };
 

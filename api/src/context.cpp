@@ -1,19 +1,20 @@
 // context: the tree of nodes.
 //
-// A node is either cancellable or carries a value; the latter asks the next cancellable one above (`canceller`) for everything
-// else. Nodes are counted: handles and nodes below hold references. A cancellable node is in the list of children of the
-// next cancellable one above, from its making until it is cancelled; the list holds no reference, but the `cancel` that belongs
-// to the node does, and cancels before it lets go: so what is in a list is alive.
+// A node is either cancellable or carries a value; the latter asks the next cancellable one above (`canceller`) for
+// everything else. Nodes are counted: handles and nodes below hold references. A cancellable node is in the list of
+// children of the next cancellable one above, from its making until it is cancelled; the list holds no reference, but
+// the `cancel` that belongs to the node does, and cancels before it lets go: so what is in a list is alive.
 //
-// One lock for each tree (below one root) guards the lists and the changes of all its nodes. Cancelling takes it once: it
-// marks the node and everything below, unlinks them, and closes their done channels. So whoever finds a node cancelled under
-// the lock, a second cancel() for one, finds everything below it cancelled as well. What may run user code (stop callbacks)
-// or is slow (timers) comes afterwards, without the lock.
+// One lock for each tree (below one root) guards the lists and the changes of all its nodes. Cancelling takes it once:
+// it marks the node and everything below, unlinks them, and closes their done channels. So whoever finds a node
+// cancelled under the lock, a second cancel() for one, finds everything below it cancelled as well. What may run user
+// code (stop callbacks) or is slow (timers) comes afterwards, without the lock.
 //
-// What is seen without the lock: `state` (release when it is set, acquire in err()), and what is written before it: the cause.
+// What is seen without the lock: `state` (release when it is set, acquire in err()), and what is written before it:
+// the cause.
 //
-// A node with a deadline and its timer hold each other: the timer's function holds a reference to the node. Cancelling stops
-// the timer and lets go of it, and every node is cancelled in the end.
+// A node with a deadline and its timer hold each other: the timer's function holds a reference to the node. Cancelling
+// stops the timer and lets go of it, and every node is cancelled in the end.
 
 #include "weft/context.hpp"
 

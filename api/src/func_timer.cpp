@@ -1,7 +1,8 @@
 // after_func: a timer whose function starts a goroutine.
 //
-// As with channels' timers, a sequence number under a lock decides whether a firing still counts. `pending`: armed and f
-// not started for this setting. `runs`: the goroutines of this timer that are in f; after a reset they may be several.
+// As with channels' timers, a sequence number under a lock decides whether a firing still counts. `pending`: armed and
+// f not started for this setting. `runs`: the goroutines of this timer that are in f; after a reset they may be
+// several.
 
 #include "weft/time.hpp"
 

@@ -153,8 +153,8 @@ select_outcome chan_select(const select_op* ops, std::size_t count, std::int64_t
     }
   };
   bool timed_out = false;
-  // Without a channel there is nothing to unlock; and nothing would keep the goroutine, which a time limit may wake before
-  // the commit step has run, from leaving this frame.
+  // Without a channel there is nothing to unlock; and nothing would keep the goroutine, which a time limit may wake
+  // before the commit step has run, from leaving this frame.
   rt::after_switch commit = ws.lock_count == 0 ? nullptr : unlock_channels;
   rt::wait_reason why = ws.lock_count == 0 ? rt::wait_reason::select_no_cases : rt::wait_reason::select;
   try {

@@ -202,8 +202,8 @@ void stop_signals(const chan<int>& c) {
   {
     hub& h = the_hub();
     std::lock_guard hold(h.mutex);
-    auto found = std::find_if(h.registrations.begin(), h.registrations.end(),
-                              [&](const registration& r) { return r.to == c; });
+    auto found =
+        std::find_if(h.registrations.begin(), h.registrations.end(), [&](const registration& r) { return r.to == c; });
     if (found == h.registrations.end()) return;
     signal_set before = wanted_by_any(h);
     h.registrations.erase(found);  // the caller has a handle: this is not the last

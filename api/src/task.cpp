@@ -1,7 +1,7 @@
 // The state of a task: who waits for it, and its result behind it in the same block.
 //
-// `done` is set under the lock after the result is written and the closure destroyed; waiters are woken after the lock is
-// released. A waiter may release the state as soon as it sees `done`; the finisher holds a reference of its own.
+// `done` is set under the lock after the result is written and the closure destroyed; waiters are woken after the lock
+// is released. A waiter may release the state as soon as it sees `done`; the finisher holds a reference of its own.
 
 #include "weft/task.hpp"
 
@@ -59,7 +59,7 @@ void unlock_task(rt::G*, void* t) noexcept { static_cast<task_state*>(t)->mutex.
 task_state* task_make(std::size_t size, std::size_t align, void (*destroy)(void*) noexcept) {
   if (align < alignof(task_state)) align = alignof(task_state);
   std::size_t offset = (sizeof(task_state) + align - 1) / align * align;
-  auto* block = static_cast<std::byte*>(::operator new(offset + size, std::align_val_t{align}));
+  auto* block = static_cast<std::byte*>(::operator new (offset + size, std::align_val_t{align}));
   auto* t = ::new (block) task_state;
   t->result = block + offset;
   t->destroy = destroy;
@@ -73,7 +73,7 @@ void task_release(task_state* t) noexcept {
   if (t->has_value && t->destroy) t->destroy(t->result);
   std::size_t align = t->align;
   t->~task_state();
-  ::operator delete(static_cast<void*>(t), std::align_val_t{align});
+  ::operator delete (static_cast<void*>(t), std::align_val_t{align});
 }
 
 void* task_result(task_state* t) noexcept { return t->result; }
@@ -83,7 +83,8 @@ bool task_done(const task_state* t) noexcept { return t->done.load(rt::acquire) 
 
 namespace {
 
-// The run() of a task may end while a thread waits for it, and nobody is left to say so: a thread looks again now and then.
+// The run() of a task may end while a thread waits for it, and nobody is left to say so: a thread looks again now and
+// then.
 constexpr rt::nanos foreign_look_again = 20 * rt::millisecond;
 
 bool wait_once(rt::runtime_scope& scope, task_state* t, std::int64_t timeout);

@@ -30,8 +30,7 @@ void sleep_until_ns(std::int64_t deadline) {
   }
   if (deadline <= 0) return;
   timespec ts{static_cast<time_t>(deadline / rt::second), static_cast<long>(deadline % rt::second)};
-  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, nullptr) == EINTR) {
-  }
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, nullptr) == EINTR) {}
 }
 
 void sleep_ns(std::int64_t ns) {
@@ -65,8 +64,8 @@ class timer_core {
       rt::del_timer(&node);
       return;
     }
-    rt::rearm_timer(m, &node, rt::saturating_add(rt::nanotime(), ns < 0 ? 0 : ns), period >= never_ns ? 0 : period, fire,
-                    this, seq);
+    rt::rearm_timer(m, &node, rt::saturating_add(rt::nanotime(), ns < 0 ? 0 : ns), period >= never_ns ? 0 : period,
+                    fire, this, seq);
     armed = true;
   }
 

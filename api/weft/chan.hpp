@@ -113,9 +113,7 @@ class send_ops {
 
   // Hands v over if that is possible at once. False: v is untouched. Throws channel_closed.
   bool try_send(T&& v) const { return send_within(v, dont_wait); }
-  bool try_send(const T& v) const
-    requires std::is_copy_constructible_v<T>
-  {
+  bool try_send(const T& v) const requires std::is_copy_constructible_v<T> {
     T copy(v);
     return send_within(copy, dont_wait);
   }
@@ -126,9 +124,8 @@ class send_ops {
     return send_within(v, to_ns(d));
   }
   template <class Rep, class Period>
-  bool send_for(const T& v, const std::chrono::duration<Rep, Period>& d) const
-    requires std::is_copy_constructible_v<T>
-  {
+  bool send_for(const T& v,
+                const std::chrono::duration<Rep, Period>& d) const requires std::is_copy_constructible_v<T> {
     T copy(v);
     return send_within(copy, to_ns(d));
   }
@@ -278,9 +275,7 @@ constexpr const element& element_for() noexcept {
 // A channel of T, or of signals without a value (void). The channel lives as long as a handle to it does; destroying
 // the last handle while others wait cannot happen, since a waiter holds one.
 template <class T>
-class chan : public detail::chan_handle,
-             public detail::send_ops<T, chan<T>>,
-             public detail::recv_ops<T, chan<T>> {
+class chan : public detail::chan_handle, public detail::send_ops<T, chan<T>>, public detail::recv_ops<T, chan<T>> {
  public:
   using value_type = T;
 

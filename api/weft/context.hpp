@@ -3,8 +3,8 @@
 //   auto [ctx, cancel] = weft::with_timeout(parent, 2s);
 //   weft::select(weft::on_recv(answers, use), weft::on_recv(ctx.done(), give_up));
 //
-// Contexts form a tree. Cancelling one cancels everything below it; what is above is not concerned. A context is a handle:
-// copies share it, and all members of one handle may be called anywhere and by several at once.
+// Contexts form a tree. Cancelling one cancels everything below it; what is above is not concerned. A context is a
+// handle: copies share it, and all members of one handle may be called anywhere and by several at once.
 //
 //                     err()                  done()    deadline()          cancelled by
 //   background()      never set              nil       none                nobody
@@ -90,8 +90,8 @@ class context {
   // The background: never cancelled, carries nothing. Also what a moved-from context is.
   context() noexcept = default;
 
-  // Closed when the context is cancelled; nothing is ever sent. Nil for a context that cannot be cancelled. The first call
-  // makes the channel: std::bad_alloc.
+  // Closed when the context is cancelled; nothing is ever sent. Nil for a context that cannot be cancelled. The first
+  // call makes the channel: std::bad_alloc.
   recv_chan<void> done() const {
     return node() ? recv_chan<void>::adopt(detail::context_done(node())) : recv_chan<void>(nil);
   }
@@ -99,8 +99,8 @@ class context {
   // No error as long as the context is not cancelled; then std::errc::operation_canceled or std::errc::timed_out.
   std::error_code err() const noexcept { return node() ? detail::context_err(node()) : std::error_code(); }
 
-  // Why it was cancelled: what was given to cancel, here or above; else a std::system_error with err(). Null while it is
-  // not cancelled.
+  // Why it was cancelled: what was given to cancel, here or above; else a std::system_error with err(). Null while it
+  // is not cancelled.
   std::exception_ptr cause() const { return node() ? detail::context_cause(node()) : nullptr; }
 
   // When it will be cancelled at the latest, if that is known.
@@ -117,9 +117,10 @@ class context {
     return static_cast<const typename Key::value_type*>(detail::context_value(node(), &detail::context_key<Key>::tag));
   }
 
-  // For code written for the standard's cancellation. Stop callbacks run in the cancel() that comes first (or in a goroutine,
-  // when a deadline passes), after the whole tree below is cancelled. They must not wait for anything: std::stop_callback
-  // knows threads, not goroutines. Cannot be cancelled: a token that can never be stopped. std::bad_alloc.
+  // For code written for the standard's cancellation. Stop callbacks run in the cancel() that comes first (or in a
+  // goroutine, when a deadline passes), after the whole tree below is cancelled. They must not wait for anything:
+  // std::stop_callback knows threads, not goroutines. Cannot be cancelled: a token that can never be stopped.
+  // std::bad_alloc.
   std::stop_token stop_token() const { return node() ? detail::context_stop_token(node()) : std::stop_token(); }
 
   // Takes over one reference. For the library.
@@ -162,8 +163,8 @@ class [[nodiscard]] cancel_function {
   detail::context_ref ref_;
 };
 
-// The member `ctx` of a `cancellable`: converts to a context and has its members, but not while it is part of a temporary,
-// which would cancel it at the end of the expression: with_cancel(parent).ctx cannot be used.
+// The member `ctx` of a `cancellable`: converts to a context and has its members, but not while it is part of a
+// temporary, which would cancel it at the end of the expression: with_cancel(parent).ctx cannot be used.
 class cancellable_ctx {
  public:
   explicit cancellable_ctx(context c) noexcept : ctx_(std::move(c)) {}
@@ -196,8 +197,8 @@ class cancellable_ctx {
   context ctx_;
 };
 
-// What with_cancel and its like return: use it as `auto [ctx, cancel] = ...` (a context and a cancel_function), or keep it and
-// use its members.
+// What with_cancel and its like return: use it as `auto [ctx, cancel] = ...` (a context and a cancel_function), or
+// keep it and use its members.
 struct [[nodiscard]] cancellable {
   cancellable_ctx ctx;
   cancel_function cancel;
@@ -242,10 +243,13 @@ inline const cancellable make_cancellable(const context& parent, std::int64_t de
 inline context background() noexcept { return context(); }
 
 // A context below parent that can be cancelled. std::bad_alloc.
-inline const cancellable with_cancel(const context& parent) { return detail::make_cancellable(parent, detail::never_ns); }
+inline const cancellable with_cancel(const context& parent) {
+  return detail::make_cancellable(parent, detail::never_ns);
+}
 
-// The same, and it is cancelled with std::errc::timed_out at tp, if that is before the parent's deadline. A past point: it is
-// cancelled already. Needs a running runtime, unless the parent ends it earlier or tp has passed: std::logic_error.
+// The same, and it is cancelled with std::errc::timed_out at tp, if that is before the parent's deadline. A past
+// point: it is cancelled already. Needs a running runtime, unless the parent ends it earlier or tp has passed:
+// std::logic_error.
 template <class Duration>
 const cancellable with_deadline(const context& parent,
                                 const std::chrono::time_point<std::chrono::steady_clock, Duration>& tp) {
@@ -258,14 +262,15 @@ const cancellable with_timeout(const context& parent, const std::chrono::duratio
   return detail::make_cancellable(parent, detail::deadline_in(d));
 }
 
-// A context below parent that carries a value: struct Key { using value_type = V; };  Key is only a name. std::bad_alloc.
+// A context below parent that carries a value: struct Key { using value_type = V; };  Key is only a name.
+// std::bad_alloc.
 template <class Key, class V = typename Key::value_type>
 context with_value(const context& parent, V&& v) {
   using value_type = typename Key::value_type;
   auto held = std::make_unique<value_type>(std::forward<V>(v));
-  context made = context::adopt(
-      detail::context_make_value(parent.node(), &detail::context_key<Key>::tag, held.get(),
-                                 [](void* p) noexcept { delete static_cast<value_type*>(p); }));
+  context made =
+      context::adopt(detail::context_make_value(parent.node(), &detail::context_key<Key>::tag, held.get(),
+                                                [](void* p) noexcept { delete static_cast<value_type*>(p); }));
   held.release();
   return made;
 }

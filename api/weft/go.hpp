@@ -40,7 +40,8 @@ struct closure {
   explicit closure(G&& g, As&&... as) : f(std::forward<G>(g)), args(std::forward<As>(as)...) {}
 
   decltype(auto) operator()() {
-    return std::apply([this](Args&... a) -> decltype(auto) { return std::invoke(std::move(f), std::move(a)...); }, args);
+    return std::apply([this](Args&... a) -> decltype(auto) { return std::invoke(std::move(f), std::move(a)...); },
+                      args);
   }
 
   F f;
@@ -86,9 +87,9 @@ concept startable = std::is_invocable_v<std::decay_t<F>, std::decay_t<A>...>;
 
 }  // namespace detail
 
-// Runs f(args...) in a new goroutine; arguments are decay-copied, as std::thread does. Anywhere while a runtime is running
-// (std::logic_error else). No memory for it: std::bad_alloc, and nothing was started. An exception that leaves f ends
-// the process with a report. The closure is destroyed when f has returned.
+// Runs f(args...) in a new goroutine; arguments are decay-copied, as std::thread does. Anywhere while a runtime is
+// running (std::logic_error else). No memory for it: std::bad_alloc, and nothing was started. An exception that leaves
+// f ends the process with a report. The closure is destroyed when f has returned.
 template <class F, class... Args>
   requires detail::startable<F, Args...>
 [[gnu::always_inline]] inline void go(F&& f, Args&&... args) {

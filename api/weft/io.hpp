@@ -23,19 +23,21 @@ namespace weft::io {
 namespace detail {
 template <class T>
 concept byte_like = std::same_as<T, std::byte> || std::same_as<T, char> || std::same_as<T, unsigned char> ||
-                    std::same_as<T, signed char> || std::same_as<T, char8_t>;
+    std::same_as<T, signed char> || std::same_as<T, char8_t>;
 
 template <class R>
 concept byte_range =
     std::ranges::contiguous_range<R> && std::ranges::sized_range<R> && byte_like<std::ranges::range_value_t<R>>;
 
 template <class R>
-concept writable_byte_range = byte_range<R> && !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
+concept writable_byte_range =
+    byte_range<R> && !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
 
 // An array of char is text up to its end: it converts through `const char*`.
 template <class R>
 concept char_array = std::is_array_v<std::remove_reference_t<R>> &&
-                     std::same_as<std::remove_cv_t<std::remove_extent_t<std::remove_reference_t<R>>>, char>;
+                     std::same_as < std::remove_cv_t<std::remove_extent_t<std::remove_reference_t<R>>>,
+char > ;
 }  // namespace detail
 
 // Memory to read into: std::span<std::byte>, std::span<char>, or any contiguous range of bytes that can be written to

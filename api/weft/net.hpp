@@ -240,10 +240,10 @@ class WEFT_API tcp_stream : public detail::stream {
 };
 
 struct listen_options {
-  int backlog = 0;             // connections that wait for accept(); 0: as many as the system allows
-  bool reuse_address = true;   // bind even if old connections of this port are still dying
-  bool reuse_port = false;     // several listeners share the port, and the system spreads connections over them
-  bool v6_only = false;        // "[::]:80" does not also take IPv4
+  int backlog = 0;            // connections that wait for accept(); 0: as many as the system allows
+  bool reuse_address = true;  // bind even if old connections of this port are still dying
+  bool reuse_port = false;    // several listeners share the port, and the system spreads connections over them
+  bool v6_only = false;       // "[::]:80" does not also take IPv4
 };
 
 class WEFT_API tcp_listener : public detail::socket {

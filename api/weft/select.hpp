@@ -105,8 +105,7 @@ class send_case {
  public:
   static constexpr bool is_channel = true;
   template <class U>
-  send_case(chan_handle c, U&& v, F f)
-      : chan_(std::move(c)), value_(std::forward<U>(v)), handler_(std::move(f)) {}
+  send_case(chan_handle c, U&& v, F f) : chan_(std::move(c)), value_(std::forward<U>(v)), handler_(std::move(f)) {}
 
   select_op op() {
     if constexpr (Keep) {
@@ -218,8 +217,8 @@ auto make_send_case(chan_handle c, V&& v, F f) {
 }
 }  // namespace detail
 
-// Send v to c. Used directly in select(...), it refers to v, which is moved from (an rvalue) or copied (an lvalue) only if
-// this case is chosen. Turned into a select_case, it owns its value.
+// Send v to c. Used directly in select(...), it refers to v, which is moved from (an rvalue) or copied (an lvalue) only
+// if this case is chosen. Turned into a select_case, it owns its value.
 template <class T, class V, class F = detail::no_handler>
   requires(!std::is_void_v<T> && std::is_constructible_v<T, V>)
 auto on_send(const send_chan<T>& c, V&& v, F f = {}) {

@@ -197,7 +197,7 @@ template <class R, class F, class... A>
   task<R> t(s);
   detail::task_promise promise(s);  // if no goroutine takes it over, the task is done when it goes
   detail::task_set_id(s, detail::start<detail::task_body<R, C>>(o, "spawn", std::move(promise), std::forward<F>(f),
-                                                               std::forward<A>(args)...));
+                                                                std::forward<A>(args)...));
   return t;
 }
 

@@ -24,7 +24,7 @@ namespace weft {
 
 namespace detail {
 
-WEFT_API std::uint64_t current_run() noexcept;              // 0: no runtime is running
+WEFT_API std::uint64_t current_run() noexcept;                 // 0: no runtime is running
 WEFT_API bool is_goroutine_exit(std::exception_ptr) noexcept;  // what exit_goroutine() throws
 
 // Outlives the task_group if goroutines of a run() that is over are left behind.
@@ -88,8 +88,8 @@ struct group_body {
 
 }  // namespace detail
 
-// Goroutines that belong together. The first exception of one of them cancels the group's context and comes out of wait().
-// Anywhere, but the group itself is used by one thread at a time, its own goroutines excepted.
+// Goroutines that belong together. The first exception of one of them cancels the group's context and comes out of
+// wait(). Anywhere, but the group itself is used by one thread at a time, its own goroutines excepted.
 class task_group {
  public:
   // Throws std::bad_alloc. Needs a running runtime only for go().
@@ -111,9 +111,7 @@ class task_group {
   // dropped. std::bad_alloc: nothing was started.
   template <class F, class... Args>
     requires detail::startable<F, Args...>
-  void go(F&& f, Args&&... args) {
-    go(go_options{}, std::forward<F>(f), std::forward<Args>(args)...);
-  }
+  void go(F&& f, Args&&... args) { go(go_options{}, std::forward<F>(f), std::forward<Args>(args)...); }
   template <class F, class... Args>
     requires detail::startable<F, Args...>
   void go(const go_options& o, F&& f, Args&&... args) {

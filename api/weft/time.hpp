@@ -73,7 +73,8 @@ class counted {
 template <class Rep, class Period>
 std::int64_t positive_period(const std::chrono::duration<Rep, Period>& p) {
   std::int64_t ns = to_ns(p);
-  if (ns <= 0) throw std::invalid_argument("weft::ticker: the period must be positive, not " + std::to_string(ns) + " ns");
+  if (ns <= 0)
+    throw std::invalid_argument("weft::ticker: the period must be positive, not " + std::to_string(ns) + " ns");
   return ns;
 }
 

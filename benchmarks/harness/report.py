@@ -187,8 +187,9 @@ def failures(runs):
 def conditions(data):
     m, s = data["machine"], data["settings"]
     rounds = max((r["round"] for r in data["runs"]), default=0)
+    what = "two versions of weft" if s["command"] == "compare" else f"weft {data['commit']}"
     text = [
-        f"- {m['when']}, weft {data['commit']}, {rounds} rounds at scale {s['scale']:g}, interleaved; medians, and ± half of the range",
+        f"- {m['when']}, {what}, {rounds} rounds at scale {s['scale']:g}, interleaved; medians, and ± half of the range",
         f"- {m['cpu']}{' (virtual machine)' if m['virtual'] else ''}, {m['cpus']} CPUs, {m['memory']}; {m['kernel']}",
         f"- {m['compiler']}; " + ", ".join(f"{p['name']} {p['version']}" for p in data["peers"] if p["name"] not in ("weft", "limit")),
     ]

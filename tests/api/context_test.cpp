@@ -57,7 +57,9 @@ static_assert(!std::is_invocable_v<decltype(take), temporary_ctx>);
 static_assert(std::is_convertible_v<variable_ctx, weft::context>);
 static_assert(std::is_invocable_v<decltype(take), variable_ctx>);
 template <class T>
-concept has_done = requires(T&& t) { std::forward<T>(t).done(); };
+concept has_done = requires(T&& t) {
+  std::forward<T>(t).done();
+};
 static_assert(!has_done<temporary_ctx> && has_done<variable_ctx> && has_done<weft::context>);
 
 }  // namespace

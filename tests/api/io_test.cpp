@@ -83,8 +83,7 @@ TEST_CASE("waiting to write") {
     pipe_pair p;
     ::fcntl(p.in, F_SETFL, O_NONBLOCK);
     std::vector<char> block(65536);
-    while (::write(p.in, block.data(), block.size()) > 0) {
-    }
+    while (::write(p.in, block.data(), block.size()) > 0) {}
     CHECK(wait_writable(p.in, steady::now() + 10ms) == std::errc::timed_out);
     auto writer = weft::spawn([&] { return wait_writable(p.in); });
     weft::sleep(2ms);
@@ -142,7 +141,7 @@ TEST_CASE("a descriptor closed while somebody waits for it, and its number used 
     auto waiting = weft::spawn([=] { return wait_readable(fds[0], steady::now() + 50ms); });
     weft::sleep(5ms);
     ::close(fds[0]);
-    ::close(fds[1]);  // hangs up the copy that is waited for
+    ::close(fds[1]);                               // hangs up the copy that is waited for
     auto [a, b] = weft::net::unix_stream::pair();  // takes the numbers
     CHECK(!waiting.join());
     auto reader = weft::spawn([&a = a] {

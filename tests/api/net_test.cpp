@@ -157,11 +157,13 @@ TEST_CASE("many connections at once") {
       for (;;) {
         tcp_stream s = l.accept(ec);
         if (ec) return;
-        weft::go([](tcp_stream t) {
-          char buf[64];
-          std::error_code e;
-          while (std::size_t n = t.read(buf, e)) t.write(std::string_view(buf, n), e);
-        }, std::move(s));
+        weft::go(
+            [](tcp_stream t) {
+              char buf[64];
+              std::error_code e;
+              while (std::size_t n = t.read(buf, e)) t.write(std::string_view(buf, n), e);
+            },
+            std::move(s));
       }
     });
     weft::chan<int> good{connections};
@@ -675,10 +677,30 @@ TEST_CASE("connect with a context") {
 
 TEST_CASE("malformed addresses") {
   weft::run([] {
-    for (const char* text :
-         {"", ":", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:1x", "127.0.0.1:99999999999",
-          "256.0.0.1:80", "1.2.3:80", "1.2.3.4.5:80", "::1:80", "[::1]", "[::1", "[::1]80", "[127.0.0.1]:80", "[]:80",
-          "a b:80", "no/path:80", "localhost", "localhost:", "localhost:80:80", " 127.0.0.1:80", "127.0.0.1:80 "}) {
+    for (const char* text : {"",
+                             ":",
+                             "127.0.0.1",
+                             "127.0.0.1:",
+                             "127.0.0.1:65536",
+                             "127.0.0.1:-1",
+                             "127.0.0.1:1x",
+                             "127.0.0.1:99999999999",
+                             "256.0.0.1:80",
+                             "1.2.3:80",
+                             "1.2.3.4.5:80",
+                             "::1:80",
+                             "[::1]",
+                             "[::1",
+                             "[::1]80",
+                             "[127.0.0.1]:80",
+                             "[]:80",
+                             "a b:80",
+                             "no/path:80",
+                             "localhost",
+                             "localhost:",
+                             "localhost:80:80",
+                             " 127.0.0.1:80",
+                             "127.0.0.1:80 "}) {
       INFO(text);
       std::error_code ec;
       CHECK(!tcp_stream::connect(text, ec).is_open());
@@ -863,11 +885,13 @@ TEST_CASE("closing and reusing numbers under fire") {
       for (;;) {
         tcp_stream s = l.accept(ec);
         if (ec) return;
-        weft::go([](tcp_stream t) {
-          char b[4];
-          std::error_code e;
-          while (t.read_exactly(b, e) == 4) t.write(std::string_view(b, 4), e);
-        }, std::move(s));
+        weft::go(
+            [](tcp_stream t) {
+              char b[4];
+              std::error_code e;
+              while (t.read_exactly(b, e) == 4) t.write(std::string_view(b, 4), e);
+            },
+            std::move(s));
       }
     });
     weft::chan<int> done{8};

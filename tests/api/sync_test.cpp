@@ -148,8 +148,7 @@ TEST_CASE("mutex: a waiter is not starved by a goroutine that locks again and ag
     wg.go([&] {
       while (!stop.load()) {
         std::lock_guard hold(m);
-        for (auto until = steady::now() + 50us; steady::now() < until;) {
-        }
+        for (auto until = steady::now() + 50us; steady::now() < until;) {}
         ++turns;
       }
     });
@@ -613,8 +612,7 @@ TEST_CASE("semaphore: never more than the permits") {
         int want = 1 + (r + i) % 3;
         s.acquire(want);
         int now = inside.fetch_add(want) + want;
-        for (int m = most.load(); now > m && !most.compare_exchange_weak(m, now);) {
-        }
+        for (int m = most.load(); now > m && !most.compare_exchange_weak(m, now);) {}
         if (i < n.goroutines && r % 16 == 0) weft::yield();
         inside.fetch_sub(want);
         s.release(want);

@@ -338,33 +338,37 @@ TEST_CASE("closed: a receive that does not wait sees a close that happened befor
 }
 
 TEST_CASE("waiting receivers are served first come, first served") {
-  weft::run([] {
-    constexpr int n = 30;
-    chan<int> c;
-    std::array<std::atomic<int>, n> got{};
-    weft::wait_group all;
-    for (int i = 0; i < n; ++i) {
-      all.go([=, &got] { got[static_cast<std::size_t>(i)] = *c.recv(); });
-      weft::sleep(200us);
-      if (i == 0) weft::sleep(a_while);
-    }
-    for (int i = 0; i < n; ++i) c.send(i);
-    all.wait();
-    for (int i = 0; i < n; ++i) CHECK(got[static_cast<std::size_t>(i)] == i);
-  }, {.procs = 1});
+  weft::run(
+      [] {
+        constexpr int n = 30;
+        chan<int> c;
+        std::array<std::atomic<int>, n> got{};
+        weft::wait_group all;
+        for (int i = 0; i < n; ++i) {
+          all.go([=, &got] { got[static_cast<std::size_t>(i)] = *c.recv(); });
+          weft::sleep(200us);
+          if (i == 0) weft::sleep(a_while);
+        }
+        for (int i = 0; i < n; ++i) c.send(i);
+        all.wait();
+        for (int i = 0; i < n; ++i) CHECK(got[static_cast<std::size_t>(i)] == i);
+      },
+      {.procs = 1});
 }
 
 TEST_CASE("waiting senders are served first come, first served") {
-  weft::run([] {
-    for (std::size_t capacity : {0, 2}) {
-      chan<int> c{capacity};
-      for (int i = 0; i < 30; ++i) {
-        weft::go([=] { c.send(i); });
-        weft::yield();
-      }
-      for (int i = 0; i < 30; ++i) CHECK(c.recv() == i);
-    }
-  }, {.procs = 1});
+  weft::run(
+      [] {
+        for (std::size_t capacity : {0, 2}) {
+          chan<int> c{capacity};
+          for (int i = 0; i < 30; ++i) {
+            weft::go([=] { c.send(i); });
+            weft::yield();
+          }
+          for (int i = 0; i < 30; ++i) CHECK(c.recv() == i);
+        }
+      },
+      {.procs = 1});
 }
 
 // test/chan/fifo.go
@@ -712,8 +716,7 @@ TEST_CASE("elements: constructed and destroyed in balance, whatever happens to t
         w.go([=] {
           try {
             u.send(counted(i));
-          } catch (const weft::channel_closed&) {
-          }
+          } catch (const weft::channel_closed&) {}
         });
       }
       weft::sleep(a_while);

@@ -170,8 +170,8 @@ TEST_CASE("exceptions: a nested one keeps its story across goroutines") {
   });
 }
 
-// Not `errno` itself, twice in one function: compilers take its address once, and then it is that of the thread on which
-// the function began.
+// Not `errno` itself, twice in one function: compilers take its address once, and then it is that of the thread on
+// which the function began.
 namespace {
 __attribute__((noinline)) void set_errno(int e) { errno = e; }
 __attribute__((noinline)) int get_errno() {

@@ -61,8 +61,7 @@ inline bool eventually(const std::function<bool()>& condition, clock::duration l
 // Gives the processor to nobody, without calling weft.
 inline void compute_for(clock::duration d) {
   auto end = clock::now() + d;
-  while (clock::now() < end) {
-  }
+  while (clock::now() < end) {}
 }
 
 }  // namespace weft::test

@@ -25,35 +25,40 @@ using weft::recv_result;
 // --- yield
 
 TEST_CASE("yield: everything runnable gets its turn before the caller goes on") {
-  weft::run([] {
-    for (int n : {1, 5, 100, 600}) {  // 600: more than the ring of a P
-      std::atomic<int> ran{0};
-      for (int i = 0; i < n; ++i) weft::go([&] { ++ran; });
-      weft::yield();
-      CHECK(ran == n);
-    }
-  }, {.procs = 1});
+  weft::run(
+      [] {
+        for (int n : {1, 5, 100, 600}) {  // 600: more than the ring of a P
+          std::atomic<int> ran{0};
+          for (int i = 0; i < n; ++i) weft::go([&] { ++ran; });
+          weft::yield();
+          CHECK(ran == n);
+        }
+      },
+      {.procs = 1});
 }
 
 TEST_CASE("yield: goroutines that yield take turns") {
-  weft::run([] {
-    std::vector<int> order;
-    weft::wait_group w;
-    for (int g = 0; g < 3; ++g) {
-      w.go([&, g] {
-        for (int i = 0; i < 4; ++i) {
-          order.push_back(g);
-          weft::yield();
+  weft::run(
+      [] {
+        std::vector<int> order;
+        weft::wait_group w;
+        for (int g = 0; g < 3; ++g) {
+          w.go([&, g] {
+            for (int i = 0; i < 4; ++i) {
+              order.push_back(g);
+              weft::yield();
+            }
+          });
         }
-      });
-    }
-    w.wait();
-    REQUIRE(order.size() == 12);
-    for (std::size_t round = 0; round < 4; ++round) {
-      std::set<int> in_this(order.begin() + static_cast<long>(round) * 3, order.begin() + static_cast<long>(round) * 3 + 3);
-      CHECK(in_this.size() == 3);
-    }
-  }, {.procs = 1});
+        w.wait();
+        REQUIRE(order.size() == 12);
+        for (std::size_t round = 0; round < 4; ++round) {
+          std::set<int> in_this(order.begin() + static_cast<long>(round) * 3,
+                                order.begin() + static_cast<long>(round) * 3 + 3);
+          CHECK(in_this.size() == 3);
+        }
+      },
+      {.procs = 1});
 }
 
 // runtime's TestYieldProgress, TestYieldLockedProgress
@@ -96,8 +101,7 @@ TEST_CASE("as many goroutines run at once as there are Ps") {
       for (unsigned g = 0; g < n; ++g) {
         w.go([&, g] {
           for (unsigned i = 0; i < 5; ++i) {
-            while (turn.load() != i * n + g) {
-            }
+            while (turn.load() != i * n + g) {}
             turn.fetch_add(1);
           }
         });
@@ -110,76 +114,81 @@ TEST_CASE("as many goroutines run at once as there are Ps") {
 
 // runtime's TestPreemption: a goroutine that only looks at a variable does not keep the others from changing it.
 TEST_CASE("goroutines that spin until another one acts do not hang, at one P") {
-  weft::run([] {
-    std::atomic<int> x{0};
-    weft::wait_group w;
-    for (int i = 0; i < 2; ++i) {
-      w.go([&, i] {
-        for (int k = 0; k < 3; ++k) {
-          while (x % 2 != i) {
-          }
-          ++x;
+  weft::run(
+      [] {
+        std::atomic<int> x{0};
+        weft::wait_group w;
+        for (int i = 0; i < 2; ++i) {
+          w.go([&, i] {
+            for (int k = 0; k < 3; ++k) {
+              while (x % 2 != i) {}
+              ++x;
+            }
+          });
         }
-      });
-    }
-    w.wait();
-    CHECK(x == 6);
-  }, {.procs = 1});
+        w.wait();
+        CHECK(x == 6);
+      },
+      {.procs = 1});
 }
 
 // --- fairness
 
 // runtime's TestPingPongHog: two that talk to each other do not starve others, although each wakes the other as next.
 TEST_CASE("a pair that plays ping-pong does not starve the others") {
-  weft::run([] {
-    std::atomic<bool> over{false};
-    std::atomic<long> others{0};
-    chan<int> ping, pong;
-    weft::wait_group w;
-    w.go([=] {
-      for (int v : ping) pong.send(v);
-      pong.close();
-    });
-    w.go([=, &over] {
-      while (!over) {
-        ping.send(1);
-        pong.recv();
-      }
-      ping.close();
-    });
-    for (int i = 0; i < 3; ++i) {
-      w.go([&] {
-        while (!over) {
-          ++others;
-          weft::yield();
+  weft::run(
+      [] {
+        std::atomic<bool> over{false};
+        std::atomic<long> others{0};
+        chan<int> ping, pong;
+        weft::wait_group w;
+        w.go([=] {
+          for (int v : ping) pong.send(v);
+          pong.close();
+        });
+        w.go([=, &over] {
+          while (!over) {
+            ping.send(1);
+            pong.recv();
+          }
+          ping.close();
+        });
+        for (int i = 0; i < 3; ++i) {
+          w.go([&] {
+            while (!over) {
+              ++others;
+              weft::yield();
+            }
+          });
         }
-      });
-    }
-    // From outside: this sleep has to end, too.
-    CHECK(eventually([&] { return others > 500; }));
-    over = true;
-    w.wait();
-  }, {.procs = 1});
+        // From outside: this sleep has to end, too.
+        CHECK(eventually([&] { return others > 500; }));
+        over = true;
+        w.wait();
+      },
+      {.procs = 1});
 }
 
 TEST_CASE("a pair that plays ping-pong does not starve one that was started before") {
-  weft::run([] {
-    std::atomic<bool> ran{false};
-    long rounds = 0;
-    chan<int> ping, pong;
-    weft::go([&] { ran = true; });
-    weft::go([=] {
-      for (int v : ping) pong.send(v);
-    });
-    auto begin = clock::now();
-    while (!ran && clock::now() - begin < late) {
-      ping.send(1);
-      pong.recv();
-      ++rounds;
-    }
-    ping.close();
-    CHECK(ran);
-  }, {.procs = 1});
+  weft::run(
+      [] {
+        std::atomic<bool> ran{false};
+        long rounds = 0;
+        chan<int> ping, pong;
+        weft::go([&] { ran = true; });
+        weft::go([=] {
+          for (int v : ping) pong.send(v);
+        });
+        auto begin = clock::now();
+        while (!ran && clock::now() - begin < late) {
+          ping.send(1);
+          pong.recv();
+          ++rounds;
+        }
+        ping.close();
+        CHECK(ran);
+      },
+      {.procs = 1});
 }
 
 // runtime's TestSchedLocalQueueStarve / the global queue: those in the global queue get their turn beside local work.
@@ -221,8 +230,7 @@ TEST_CASE("a goroutine that was made ready is found while its maker goes on comp
       std::atomic<bool> ran{false};
       weft::go([&] { ran = true; });
       auto begin = clock::now();
-      while (!ran && clock::now() - begin < late) {
-      }
+      while (!ran && clock::now() - begin < late) {}
       CHECK(ran);
       weft::yield();
     }
@@ -231,25 +239,26 @@ TEST_CASE("a goroutine that was made ready is found while its maker goes on comp
 }
 
 TEST_CASE("a goroutine that computes without calling weft holds up the others for no more than tens of ms") {
-  weft::run([] {
-    clock::duration worst{};
-    for (int i = 0; i < 3; ++i) {
-      std::atomic<bool> over{false};
-      auto hog = weft::spawn([&] {
-        while (!over) {
+  weft::run(
+      [] {
+        clock::duration worst{};
+        for (int i = 0; i < 3; ++i) {
+          std::atomic<bool> over{false};
+          auto hog = weft::spawn([&] {
+            while (!over) {}
+          });
+          weft::yield();  // it runs now
+          auto begin = clock::now();
+          chan<int> c;
+          weft::go([=] { c.send(1); });
+          c.recv();
+          worst = std::max(worst, clock::now() - begin);
+          over = true;
         }
-      });
-      weft::yield();  // it runs now
-      auto begin = clock::now();
-      chan<int> c;
-      weft::go([=] { c.send(1); });
-      c.recv();
-      worst = std::max(worst, clock::now() - begin);
-      over = true;
-    }
-    INFO(std::chrono::duration_cast<std::chrono::microseconds>(worst).count() << " us");
-    CHECK(worst < 500ms * slowdown);
-  }, {.procs = 1});
+        INFO(std::chrono::duration_cast<std::chrono::microseconds>(worst).count() << " us");
+        CHECK(worst < 500ms * slowdown);
+      },
+      {.procs = 1});
 }
 
 TEST_CASE("a blocking call that nobody announced holds up the others for no more than tens of ms") {
@@ -274,26 +283,28 @@ TEST_CASE("a blocking call that nobody announced holds up the others for no more
 // --- blocking()
 
 TEST_CASE("blocking: others run meanwhile, at one P") {
-  weft::run([] {
-    int fds[2];
-    REQUIRE(::pipe(fds) == 0);
-    chan<char> got;
-    weft::go([=] {
-      char c = 0;
-      weft::blocking([&] { return ::read(fds[0], &c, 1); });
-      got.send(c);
-    });
-    weft::yield();
-    int n = 0;
-    for (int i = 0; i < 100; ++i) {
-      weft::spawn([&] { ++n; }).join();
-    }
-    CHECK(n == 100);
-    REQUIRE(::write(fds[1], "x", 1) == 1);
-    CHECK(got.recv() == 'x');
-    ::close(fds[0]);
-    ::close(fds[1]);
-  }, {.procs = 1});
+  weft::run(
+      [] {
+        int fds[2];
+        REQUIRE(::pipe(fds) == 0);
+        chan<char> got;
+        weft::go([=] {
+          char c = 0;
+          weft::blocking([&] { return ::read(fds[0], &c, 1); });
+          got.send(c);
+        });
+        weft::yield();
+        int n = 0;
+        for (int i = 0; i < 100; ++i) {
+          weft::spawn([&] { ++n; }).join();
+        }
+        CHECK(n == 100);
+        REQUIRE(::write(fds[1], "x", 1) == 1);
+        CHECK(got.recv() == 'x');
+        ::close(fds[0]);
+        ::close(fds[1]);
+      },
+      {.procs = 1});
 }
 
 TEST_CASE("blocking: returns values, references and nothing, lets exceptions through, nests, and works anywhere") {
@@ -325,8 +336,7 @@ TEST_CASE("blocking: many at once, more than Ps, and they all come back") {
           weft::blocking([&] {
             int now = ++inside;
             int m = most;
-            while (now > m && !most.compare_exchange_weak(m, now)) {
-            }
+            while (now > m && !most.compare_exchange_weak(m, now)) {}
             ::usleep(10000);
             --inside;
           });
@@ -543,15 +553,17 @@ TEST_CASE("deep recursion within the stack, and beyond the usual size with an op
 // --- set_procs
 
 TEST_CASE("set_procs: returns the old number, and refuses nonsense") {
-  weft::run([] {
-    CHECK(weft::procs() == 3);
-    CHECK(weft::set_procs(5) == 3);
-    CHECK(weft::procs() == 5);
-    CHECK(weft::set_procs(1) == 5);
-    CHECK_THROWS_AS(weft::set_procs(0), std::invalid_argument);
-    CHECK_THROWS_AS(weft::set_procs(100000), std::invalid_argument);
-    CHECK(weft::procs() == 1);
-  }, {.procs = 3});
+  weft::run(
+      [] {
+        CHECK(weft::procs() == 3);
+        CHECK(weft::set_procs(5) == 3);
+        CHECK(weft::procs() == 5);
+        CHECK(weft::set_procs(1) == 5);
+        CHECK_THROWS_AS(weft::set_procs(0), std::invalid_argument);
+        CHECK_THROWS_AS(weft::set_procs(100000), std::invalid_argument);
+        CHECK(weft::procs() == 1);
+      },
+      {.procs = 3});
   CHECK(weft::procs() == 0);
   CHECK_THROWS_AS(weft::set_procs(2), std::logic_error);
 }
@@ -615,8 +627,7 @@ TEST_CASE("set_procs: while goroutines compute or block without telling anybody"
     std::atomic<bool> over{false};
     weft::wait_group w;
     w.go([&] {
-      while (!over) {
-      }
+      while (!over) {}
     });
     w.go([&] {
       while (!over) ::usleep(1000);
@@ -732,29 +743,30 @@ TEST_CASE("run: waits for those that compute or block no longer than the grace, 
   static std::atomic<int> stopped_by_itself{0};
   over = false;
   auto begin = clock::now();
-  weft::run([] {
-    weft::go([] {
-      while (!over) {
-      }
-      ++stopped_by_itself;
-      weft::yield();
-      ++went_on;
-    });
-    weft::go([] {
-      while (!over) ::usleep(1000);
-      ++stopped_by_itself;
-      weft::yield();
-      ++went_on;
-    });
-    weft::go([] {
-      weft::blocking([] {
-        while (!over) ::usleep(1000);
-        ++stopped_by_itself;
-      });
-      ++went_on;
-    });
-    weft::sleep(20ms);
-  }, {.shutdown_grace = 50ms});
+  weft::run(
+      [] {
+        weft::go([] {
+          while (!over) {}
+          ++stopped_by_itself;
+          weft::yield();
+          ++went_on;
+        });
+        weft::go([] {
+          while (!over) ::usleep(1000);
+          ++stopped_by_itself;
+          weft::yield();
+          ++went_on;
+        });
+        weft::go([] {
+          weft::blocking([] {
+            while (!over) ::usleep(1000);
+            ++stopped_by_itself;
+          });
+          ++went_on;
+        });
+        weft::sleep(20ms);
+      },
+      {.shutdown_grace = 50ms});
   auto took = clock::now() - begin;
   CHECK(took >= 50ms);
   CHECK(took < 50ms + late);
@@ -770,16 +782,17 @@ TEST_CASE("run: waits for those that compute or block no longer than the grace, 
 
 TEST_CASE("run: a goroutine that stops in time does not cost the grace") {
   auto begin = clock::now();
-  weft::run([] {
-    for (int i = 0; i < 4; ++i) {
-      weft::go([] {
-        auto end = clock::now() + 30ms;
-        while (clock::now() < end) {
+  weft::run(
+      [] {
+        for (int i = 0; i < 4; ++i) {
+          weft::go([] {
+            auto end = clock::now() + 30ms;
+            while (clock::now() < end) {}
+          });
         }
-      });
-    }
-    weft::yield();
-  }, {.shutdown_grace = 20s});
+        weft::yield();
+      },
+      {.shutdown_grace = 20s});
   CHECK(clock::now() - begin < 10s);
 }
 
@@ -1004,8 +1017,7 @@ TEST_CASE("task: time limits that race with the end") {
         weft::sleep(std::chrono::microseconds(i % 30));
         return i;
       });
-      while (!t.wait_for(std::chrono::microseconds(i % 17))) {
-      }
+      while (!t.wait_for(std::chrono::microseconds(i % 17))) {}
       if (t.join() != i) FAIL("a wrong result");
     }
   });
@@ -1021,7 +1033,9 @@ TEST_CASE("task: the destructor waits, and drops an exception nobody asked for")
       });
     }
     CHECK(done);
-    { auto t = weft::spawn([] { throw std::runtime_error("nobody asks"); }); }
+    {
+      auto t = weft::spawn([] { throw std::runtime_error("nobody asks"); });
+    }
     done = false;
     auto t = weft::spawn([] { return 1; });
     t = weft::spawn([&] {  // assignment waits for the one it replaces
@@ -1065,8 +1079,7 @@ TEST_CASE("task: several goroutines and a thread wait for one") {
         if (i % 2 == 0) {
           t.wait();
         } else {
-          while (!t.wait_for(100us)) {
-          }
+          while (!t.wait_for(100us)) {}
         }
         saw += t.done();
       });
@@ -1108,7 +1121,9 @@ TEST_CASE("task: the closure is destroyed before it is done") {
 TEST_CASE("task: a result nobody takes is destroyed") {
   weft::run([] {
     auto p = std::make_shared<int>(1);
-    { auto t = weft::spawn([p] { return p; }); }
+    {
+      auto t = weft::spawn([p] { return p; });
+    }
     CHECK(p.use_count() == 1);
     weft::spawn([p] { return p; }).detach();
     CHECK(eventually([&] { return p.use_count() == 1; }));
@@ -1193,36 +1208,38 @@ TEST_CASE("exit_goroutine: on a thread that is no goroutine it is an error") {
 // --- stats and the dump
 
 TEST_CASE("stats: what they count") {
-  weft::run([] {
-    auto a = weft::runtime_stats();
-    CHECK(a.procs == 2);
-    CHECK(a.goroutines == 1);
-    CHECK(a.threads >= 1);
-    weft::wait_group w;
-    for (int i = 0; i < 100; ++i) {
-      w.go([] {
-        weft::yield();
-        weft::sleep(100us);
-      });
-    }
-    w.wait();
-    chan<void> c;
-    for (int i = 0; i < 5; ++i) weft::go([=] { c.recv(); });
-    weft::sleep(2ms);
-    auto b = weft::runtime_stats();
-    CHECK(b.spawned - a.spawned == 105);
-    CHECK(b.yields - a.yields >= 100);
-    CHECK(b.parks - a.parks >= 100);
-    CHECK(b.dispatches > a.dispatches);
-    CHECK(b.goroutines == 6);
-    CHECK(b.waiting >= 4);
-    CHECK(b.waiting <= 6);
-    CHECK(b.stacks >= 5);
-    CHECK(b.idle_threads <= b.threads);
-    weft::timer t{1h};
-    CHECK(weft::runtime_stats().timers >= 1);
-    c.close();
-  }, {.procs = 2});
+  weft::run(
+      [] {
+        auto a = weft::runtime_stats();
+        CHECK(a.procs == 2);
+        CHECK(a.goroutines == 1);
+        CHECK(a.threads >= 1);
+        weft::wait_group w;
+        for (int i = 0; i < 100; ++i) {
+          w.go([] {
+            weft::yield();
+            weft::sleep(100us);
+          });
+        }
+        w.wait();
+        chan<void> c;
+        for (int i = 0; i < 5; ++i) weft::go([=] { c.recv(); });
+        weft::sleep(2ms);
+        auto b = weft::runtime_stats();
+        CHECK(b.spawned - a.spawned == 105);
+        CHECK(b.yields - a.yields >= 100);
+        CHECK(b.parks - a.parks >= 100);
+        CHECK(b.dispatches > a.dispatches);
+        CHECK(b.goroutines == 6);
+        CHECK(b.waiting >= 4);
+        CHECK(b.waiting <= 6);
+        CHECK(b.stacks >= 5);
+        CHECK(b.idle_threads <= b.threads);
+        weft::timer t{1h};
+        CHECK(weft::runtime_stats().timers >= 1);
+        c.close();
+      },
+      {.procs = 2});
   auto s = weft::runtime_stats();
   CHECK(s.goroutines == 0);
   CHECK(s.threads == 0);

@@ -30,8 +30,7 @@ TEST_CASE("select: the ready case is done, its handler runs once, its index come
     full.send(0);
     b.send(5);
     int ran = 0, got = 0;
-    CHECK(select(on_recv(a, [&](std::optional<int>) { ran += 100; }),
-                 on_send(full, 1, [&] { ran += 1000; }),
+    CHECK(select(on_recv(a, [&](std::optional<int>) { ran += 100; }), on_send(full, 1, [&] { ran += 1000; }),
                  on_recv(b, [&](std::optional<int> v) {
                    ++ran;
                    got = *v;
@@ -204,8 +203,7 @@ TEST_CASE("select: a channel that is always ready does not starve another") {
     int n = 0, from_always = 0;
     bool open = true;
     while (open) {
-      select(on_recv(always, [&](std::optional<int>) { ++from_always; }),
-             on_recv(sometimes, [&](std::optional<int> v) {
+      select(on_recv(always, [&](std::optional<int>) { ++from_always; }), on_recv(sometimes, [&](std::optional<int> v) {
                open = v.has_value();
                n += open;
              }));
@@ -720,7 +718,9 @@ TEST_CASE("select: random parties on random channels keep the sum") {
     for (std::size_t p = 0; p < parties; ++p) {
       w.go([&, p] {
         for (int i = 0; i < n; ++i) {
-          auto at = [&](std::size_t k) -> chan<int>& { return c[(p * 7 + static_cast<std::size_t>(i) * 5 + k * k) % channels]; };
+          auto at = [&](std::size_t k) -> chan<int>& {
+            return c[(p * 7 + static_cast<std::size_t>(i) * 5 + k * k) % channels];
+          };
           auto add = [&](std::optional<int> v) { got += *v; };
           select(on_send(at(0), i, [&] { sent += i; }), on_recv(at(1), add), on_recv(at(2), add),
                  on_send(at(3), 2 * i, [&] { sent += 2 * i; }), on_timeout(100us));

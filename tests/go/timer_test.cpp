@@ -626,8 +626,7 @@ TEST_CASE("after_func: runs of one timer may overlap when it is reset") {
     auto t = weft::after_func(0s, [&, leave] {
       int n = ++inside;
       int m = most;
-      while (n > m && !most.compare_exchange_weak(m, n)) {
-      }
+      while (n > m && !most.compare_exchange_weak(m, n)) {}
       leave.recv();
       --inside;
     });
@@ -904,8 +903,7 @@ TEST_CASE("a timer fires although every P computes") {
     weft::wait_group w;
     for (unsigned i = 0; i < n; ++i) {
       w.go([&] {
-        while (!over) {
-        }  // never calls weft
+        while (!over) {}  // never calls weft
       });
     }
     clock::duration worst{};

@@ -4,8 +4,8 @@
 // Kills these mutants (tests/mutants): poll-commit-blind, poll-no-recheck, poll-deadline-seq, poll-drop-notification,
 // poll-old-tag.
 
-#include "netpoll/netpoll.hpp"
 #include "netpoll/poll_desc.hpp"
+#include "netpoll/netpoll.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/interleave.hpp"
 
@@ -114,8 +114,7 @@ std::string ended(std::uint64_t seed, end_by how, bool with_events) {
   nanos now = 100;
   bool reader_done = false;
   threads.add([&] {
-    while ((last = io_wait(pd, poll_mode::read)) == poll_status::ok) {
-    }
+    while ((last = io_wait(pd, poll_mode::read)) == poll_status::ok) {}
     reader_done = true;
   });
   if (with_events) {

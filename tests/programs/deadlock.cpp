@@ -9,7 +9,8 @@ int main() {
     auto m = std::make_shared<weft::mutex>();
     m->lock();
     weft::go({.name = "locker"}, [=] { std::lock_guard hold(*m); });
-    weft::go({.name = "chooser"}, [=] { weft::select(weft::on_recv(c), weft::on_send(weft::chan<int>(weft::nil), 1)); });
+    weft::go({.name = "chooser"},
+             [=] { weft::select(weft::on_recv(c), weft::on_send(weft::chan<int>(weft::nil), 1)); });
     weft::go({.name = "nobody"}, [] { weft::select(); });
     weft::yield();
     c.recv();

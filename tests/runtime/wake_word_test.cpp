@@ -1,4 +1,5 @@
-// The wake word of a G: of all who would end a wait exactly one wins, and who comes late for an earlier wait never does.
+// The wake word of a G: of all who would end a wait exactly one wins, and who comes late for an earlier wait never
+// does.
 //
 // Kills these mutants (tests/mutants): wake-any-ticket, wake-without-cas, wake-same-number.
 

@@ -116,7 +116,8 @@ TEST_CASE("stress: channels in each form, with pauses of each kind, while the nu
               if (x.send_for(v, d.us(60))) sent += v;
               break;
             case 3: select(on_send(x, v, [&] { sent += v; }), on_send(y, v + 1, [&] { sent += v + 1; })); break;
-            default: select(on_send(x, v, [&] { sent += v; }), on_recv(y, [&](int r) { got += r; }), on_timeout(d.us(60)));
+            default:
+              select(on_send(x, v, [&] { sent += v; }), on_recv(y, [&](int r) { got += r; }), on_timeout(d.us(60)));
           }
           pause(d);
         }
@@ -184,8 +185,7 @@ TEST_CASE("stress: tasks that start tasks, throw, end themselves and outlive tim
           skip_one = false;
           continue;
         }
-        while (d.below(3) == 0 && !c.wait_for(d.us(100))) {
-        }
+        while (d.below(3) == 0 && !c.wait_for(d.us(100))) {}
         try {
           sum += c.join();
         } catch (const std::runtime_error&) {
@@ -383,38 +383,40 @@ TEST_CASE("stress: run() again and again, ended in the middle of everything") {
     ++rounds;
     weft::options o;
     o.procs = 1 + static_cast<unsigned>(rounds) % 5;
-    int code = weft::run([&, rounds] {
-      dice d(s, rounds);
-      for (int a = 0; a < 12; ++a) {
-        weft::go([=, &s] {
-          dice e(s, rounds * 100 + a);
-          for (;;) {
-            switch (e.below(6)) {
-              case 0: (void)shared.send_for(1, e.us(100)); break;
-              case 1: {
-                int v;
-                (void)shared.recv_for(v, e.us(100));
-                break;
+    int code = weft::run(
+        [&, rounds] {
+          dice d(s, rounds);
+          for (int a = 0; a < 12; ++a) {
+            weft::go([=, &s] {
+              dice e(s, rounds * 100 + a);
+              for (;;) {
+                switch (e.below(6)) {
+                  case 0: (void)shared.send_for(1, e.us(100)); break;
+                  case 1: {
+                    int v;
+                    (void)shared.recv_for(v, e.us(100));
+                    break;
+                  }
+                  case 2: {
+                    std::shared_lock hold(*m);
+                    break;
+                  }
+                  case 3: select(on_send(plain, 1), on_recv(plain), on_timeout(e.us(300))); break;
+                  case 4: weft::spawn([] { weft::yield(); }).join(); break;
+                  default: weft::timer{e.us(100)}.stop();
+                }
+                pause(e);
               }
-              case 2: {
-                std::shared_lock hold(*m);
-                break;
-              }
-              case 3: select(on_send(plain, 1), on_recv(plain), on_timeout(e.us(300))); break;
-              case 4: weft::spawn([] { weft::yield(); }).join(); break;
-              default: weft::timer{e.us(100)}.stop();
-            }
-            pause(e);
+            });
           }
-        });
-      }
-      weft::after_func(d.us(300), [] {});
-      weft::sleep(d.us(2000));
-      if (d.below(4) == 0) weft::set_procs(1 + d.below(4));
-      chan<int> mine;
-      weft::go([=] { mine.send(rounds); });
-      return *mine.recv();
-    }, o);
+          weft::after_func(d.us(300), [] {});
+          weft::sleep(d.us(2000));
+          if (d.below(4) == 0) weft::set_procs(1 + d.below(4));
+          chan<int> mine;
+          weft::go([=] { mine.send(rounds); });
+          return *mine.recv();
+        },
+        o);
     if (code != rounds) FAIL("run() number " << rounds << " returned " << code);
     if (weft::num_goroutines() != 0) FAIL("goroutines are left");
   }

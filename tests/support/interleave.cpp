@@ -144,6 +144,12 @@ std::uint64_t seeds(std::uint64_t usual) {
 
 }  // namespace weft::test
 
+// In place of the system's: "let another thread run" means one of ours.
+extern "C" int sched_yield() noexcept {
+  if (weft::test::interleave_access::running()) weft::test::interleave_access::leave();
+  return 0;
+}
+
 // In place of runtime/futex.cpp. Outside of run() nobody contends, so nothing ever sleeps.
 namespace weft::rt {
 

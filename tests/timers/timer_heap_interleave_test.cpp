@@ -3,9 +3,9 @@
 // Kills these mutants (tests/mutants): timers-hint-after-state, timers-hint-not-folded, timers-deleted-counted-late,
 // timers-fire-without-cas.
 
-#include "timers/timer_heap.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/interleave.hpp"
+#include "timers/timer_heap.hpp"
 
 #include <algorithm>
 #include <array>
@@ -58,6 +58,7 @@ std::string everything_at_once(std::uint64_t seed) {
       while (modifiers > 0) {
         bool ran = false;
         heaps[random.below(4) == 0 ? 1 - r : r].check(now, random.below(2) == 0, &ran);
+        if (random.below(4) == 0) heaps[r].tidy();
         if (random.below(2) == 0) ++now;
       }
     });
@@ -101,6 +102,7 @@ std::string sleeper_and_modifiers(std::uint64_t seed) {
     for (;;) {
       bool ran = false;
       heap.check(now, true, &ran);
+      heap.tidy();
       nanos until = heap.wake_when();
       last_poll.exchange(0, seq_cst);
       poll_until.store(until, seq_cst);
@@ -176,6 +178,7 @@ std::string hint_never_late(std::uint64_t seed) {
     while (!done && now < 49) {
       bool ran = false;
       heap.check(now, true, &ran);
+      if (random.below(2) == 0) heap.tidy();
       ++now;
     }
   });

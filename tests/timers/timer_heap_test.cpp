@@ -79,6 +79,7 @@ class model {
       case 7: now_ += static_cast<nanos>(below(60)); break;
       case 8:
         if (below(8) == 0) move_all();
+        tidy(heaps_[below(heaps_.size())]);
         break;
       default: replace(i);
     }
@@ -172,6 +173,13 @@ class model {
     auto by_timer = [](const fired& a, const fired& b) { return a.timer < b.timer; };
     std::sort(log_of_fired.begin(), log_of_fired.end(), by_timer);
     CHECK((log_of_fired == expected));
+  }
+
+  // Nobody shall sleep for a timer that was stopped.
+  void tidy(timer_heap& h) {
+    h.tidy();
+    bool any = std::any_of(armed_.begin(), armed_.end(), [&](auto& a) { return timers_[a.first]->heap == &h; });
+    if (!any) CHECK(h.wake_when() == 0);
   }
 
   void move_all() {

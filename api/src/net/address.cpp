@@ -183,7 +183,8 @@ std::optional<endpoint> parse_ip(std::string_view s, std::uint16_t port) {
     if (scope.empty() || scope.size() >= IF_NAMESIZE) return std::nullopt;
     bool number = true;
     for (char c : scope) number = number && is_digit(c);
-    v6.sin6_scope_id = number && scope.size() < 10 ? static_cast<std::uint32_t>(std::stoul(scope)) : ::if_nametoindex(scope.c_str());
+    v6.sin6_scope_id =
+        number && scope.size() < 10 ? static_cast<std::uint32_t>(std::stoul(scope)) : ::if_nametoindex(scope.c_str());
     if (v6.sin6_scope_id == 0) return std::nullopt;
   }
   if (::inet_pton(AF_INET6, text.c_str(), &v6.sin6_addr) == 1 && text.size() == std::strlen(text.c_str())) {

@@ -148,8 +148,8 @@ void descriptor::wait_until_retired() noexcept {
   closer_ticket_ = closer_->begin_wait();
   try {
     bool timed_out;
-    scope.resumed_on(rt::park_until(scope.m(), closer_ticket_, unlock_mutex, &mutex_, rt::wait_reason::io_turn, limit,
-                                    &timed_out));
+    scope.resumed_on(
+        rt::park_until(scope.m(), closer_ticket_, unlock_mutex, &mutex_, rt::wait_reason::io_turn, limit, &timed_out));
     if (!timed_out) return;
     rt::lock_guard hold(mutex_);
     closer_ = nullptr;

@@ -1,9 +1,9 @@
 // What stands behind every socket object: the descriptor, who uses it, and how a call waits for it.
 //
-// The life of one. It is made with two lives: the object that refers to it (the handle) and the open descriptor. close()
-// marks it closing and wakes everybody inside; the last user closes the descriptor, which ends that life (retire). The
-// handle's life ends with the handle. So calls that wait keep the memory although the object they were made
-// through is moved or gone; they therefore hold on to the descriptor and never look at that object again.
+// The life of one. It is made with two lives: the object that refers to it (the handle) and the open descriptor.
+// close() marks it closing and wakes everybody inside; the last user closes the descriptor, which ends that life
+// (retire). The handle's life ends with the handle. So calls that wait keep the memory although the object they were
+// made through is moved or gone; they therefore hold on to the descriptor and never look at that object again.
 //
 // The shape of a call, Go's: take the turn; forget an old notification; try; if it would block, wait, and try again
 // (`attempt`). A notification that comes between forgetting and waiting ends the wait at once, so none is lost.
@@ -177,7 +177,8 @@ ssize_t attempt(descriptor& d, rt::poll_mode mode, std::error_code& ec, Call cal
 }
 
 // Waits for a connection on d. A descriptor for it, or -1 with ec set. Waits while there are none to be had.
-int accept_descriptor(descriptor* d, sockaddr_storage* from, socklen_t* size, std::error_code& ec, message_address* where);
+int accept_descriptor(descriptor* d, sockaddr_storage* from, socklen_t* size, std::error_code& ec,
+                      message_address* where);
 
 // The rest return a registered socket, or null with ec set.
 

@@ -14,9 +14,7 @@ namespace {
 // G::wake_value says how a wait for a turn ended.
 char granted_mark;
 
-[[noreturn]] void too_many_users() noexcept {
-  rt::fatal("weft::net: more than 1048575 calls at a time on one socket");
-}
+[[noreturn]] void too_many_users() noexcept { rt::fatal("weft::net: more than 1048575 calls at a time on one socket"); }
 
 void unlock_mutex(rt::G*, void* mutex) noexcept { static_cast<rt::lock*>(mutex)->release_lock(); }
 

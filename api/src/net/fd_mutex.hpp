@@ -29,9 +29,9 @@ namespace weft::net {
 enum class side : std::uint8_t { read, write };
 
 // What the caller of a leaving call has to do.
-enum class [[nodiscard]] leave : bool { stays, last };
+enum class leave : bool { stays, last };
 
-enum class [[nodiscard]] entry : std::uint8_t { entered, closed_before, closed_meanwhile };
+enum class entry : std::uint8_t { entered, closed_before, closed_meanwhile };
 
 class fd_mutex {
  public:
@@ -65,7 +65,7 @@ class fd_mutex {
   static constexpr std::uint64_t waiters(side s) noexcept { return count_mask * one_waiter(s); }
 
   bool wait_for_turn(side s) noexcept;
-  enum class [[nodiscard]] granted : std::uint8_t { passed_on, skipped, refused };
+  enum class granted : std::uint8_t { passed_on, skipped, refused };
   granted grant(side s) noexcept;
   leave unlock_slow(side s) noexcept;
 

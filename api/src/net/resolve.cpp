@@ -70,8 +70,8 @@ void look_up(lookup& l) {
   if (!l.ec && l.found.empty()) l.ec = error::host_not_found;
 }
 
-std::vector<endpoint> resolve_within(std::string host, std::string service, rt::nanos deadline,
-                                     const context& ctx, std::error_code& ec) {
+std::vector<endpoint> resolve_within(std::string host, std::string service, rt::nanos deadline, const context& ctx,
+                                     std::error_code& ec) {
   if (host.empty() && service.empty()) {
     ec = system_error_code(EINVAL);
     return {};

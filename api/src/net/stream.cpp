@@ -45,8 +45,7 @@ std::size_t read_exactly(descriptor* d, mutable_buffer b, std::error_code& ec, m
   auto* to = static_cast<std::byte*>(b.data());
   std::size_t done = 0;
   while (done < b.size()) {
-    ssize_t n =
-        attempt(*d, rt::poll_mode::read, ec, [&] { return sys::recv(d->fd, to + done, b.size() - done); });
+    ssize_t n = attempt(*d, rt::poll_mode::read, ec, [&] { return sys::recv(d->fd, to + done, b.size() - done); });
     if (n == 0) ec = error::eof;
     if (n <= 0) break;
     done += static_cast<std::size_t>(n);
@@ -60,8 +59,7 @@ std::size_t write(descriptor* d, const_buffer b, std::error_code& ec, message_ad
   const auto* from = static_cast<const std::byte*>(b.data());
   std::size_t done = 0;
   while (done < b.size()) {
-    ssize_t n =
-        attempt(*d, rt::poll_mode::write, ec, [&] { return sys::send(d->fd, from + done, b.size() - done); });
+    ssize_t n = attempt(*d, rt::poll_mode::write, ec, [&] { return sys::send(d->fd, from + done, b.size() - done); });
     if (n < 0) break;
     done += static_cast<std::size_t>(n);
   }
@@ -103,7 +101,8 @@ class gather {
   msghdr message_{};
 };
 
-std::size_t readv(descriptor* d, std::span<const std::span<std::byte>> buffers, std::error_code& ec, message_address* where) {
+std::size_t readv(descriptor* d, std::span<const std::span<std::byte>> buffers, std::error_code& ec,
+                  message_address* where) {
   turn t(d, side::read, ec, where);
   if (!t || !prepare(*d, rt::poll_mode::read, ec)) return 0;
   gather g(buffers, 0);

@@ -33,8 +33,7 @@ descriptor* connect_to(const endpoint& to, rt::nanos deadline, const context& ct
   return d;
 }
 
-descriptor* connect_to(std::string_view address, rt::nanos deadline, const context& ctx,
-                       std::error_code& ec) {
+descriptor* connect_to(std::string_view address, rt::nanos deadline, const context& ctx, std::error_code& ec) {
   rt::throw_if_not_running("a socket");
   ec.clear();
   std::vector<endpoint> all = resolve_address(address, purpose::connect, deadline, ctx, ec);

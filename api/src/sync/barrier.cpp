@@ -1,5 +1,5 @@
-// barrier: everything is under the bucket; only the phase is also read without it. Between the last arrival and next_phase
-// nobody else may arrive: all who are expected have, so whoever does is one too many.
+// barrier: everything is under the bucket; only the phase is also read without it. Between the last arrival and
+// next_phase nobody else may arrive: all who are expected have, so whoever does is one too many.
 
 #include "weft/sync/barrier.hpp"
 

@@ -1,8 +1,9 @@
 // condition_variable: the queue and the mutex are given up in one step.
 //
-// The waiter queues under the bucket while it holds the mutex, and gives up both after it has left its stack (the commit of
-// park): first the bucket, then the mutex. A notifier that comes in between readies a goroutine that will find the mutex
-// locked, and wait for it; so nothing is lost, and nothing is read from the waiter after the bucket is free.
+// The waiter queues under the bucket while it holds the mutex, and gives up both after it has left its stack (the
+// commit of park): first the bucket, then the mutex. A notifier that comes in between readies a goroutine that will
+// find the mutex locked, and wait for it; so nothing is lost, and nothing is read from the waiter after the bucket is
+// free.
 
 #include "weft/sync/condition_variable.hpp"
 

@@ -1,9 +1,9 @@
 // countdown: who counts to zero while somebody waits takes the waiters along.
 //
-// Without waiters the word is all there is, and whoever takes it to zero never looks at it again: a wait() that sees zero may
-// return, and the object be gone. With waiters, zero is reached only under the bucket: the waiters are claimed first, then
-// the word is set, for the last time, then they are readied. So a count that is zero has no waiters, and the object can
-// be used for the next round at once.
+// Without waiters the word is all there is, and whoever takes it to zero never looks at it again: a wait() that sees
+// zero may return, and the object be gone. With waiters, zero is reached only under the bucket: the waiters are
+// claimed first, then the word is set, for the last time, then they are readied. So a count that is zero has no
+// waiters, and the object can be used for the next round at once.
 
 #include "weft/detail/countdown.hpp"
 
@@ -64,7 +64,8 @@ void wait_group::misuse(std::ptrdiff_t n) const noexcept {
 }
 
 void latch::misuse(std::ptrdiff_t n) const noexcept {
-  rt::fatal("weft::latch at {}: count_down({}) with the counter at {}", static_cast<const void*>(this), n, count_.count());
+  rt::fatal("weft::latch at {}: count_down({}) with the counter at {}", static_cast<const void*>(this), n,
+            count_.count());
 }
 
 }  // namespace weft

@@ -1,5 +1,5 @@
-// event: the word is 0 (off), `is_on`, or `waiters` (off, and somebody waits). With waiters it changes only under the bucket:
-// set claims them, turns the word on, for the last time, and readies them.
+// event: the word is 0 (off), `is_on`, or `waiters` (off, and somebody waits). With waiters it changes only under the
+// bucket: set claims them, turns the word on, for the last time, and readies them.
 
 #include "weft/sync/event.hpp"
 

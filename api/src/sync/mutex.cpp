@@ -1,10 +1,10 @@
 // mutex: the slow ways.
 //
-// Who waits stands in a queue found by the mutex's address (the bucket's `queues`), in order of arrival. Unlock wakes the
-// first one and frees the mutex at once: whoever comes first takes it, most often a goroutine that runs already. The woken
-// one is the "heir": it stays first in the queue, and as long as there is an heir on its way, unlock wakes nobody else. If
-// the heir comes late it waits on, still first. A waiter that has waited for `patience` is not passed by any more: unlock then
-// leaves the mutex locked and hands it over (Go's starvation mode, decided for each waiter).
+// Who waits stands in a queue found by the mutex's address (the bucket's `queues`), in order of arrival. Unlock wakes
+// the first one and frees the mutex at once: whoever comes first takes it, most often a goroutine that runs already.
+// The woken one is the "heir": it stays first in the queue, and as long as there is an heir on its way, unlock wakes
+// nobody else. If the heir comes late it waits on, still first. A waiter that has waited for `patience` is not passed
+// by any more: unlock then leaves the mutex locked and hands it over (Go's starvation mode, decided for each waiter).
 //
 //   the queue           must_wake_   unlock
 //   empty               0            frees the mutex
@@ -13,8 +13,8 @@
 //
 // The queue and must_wake_ change only under the bucket.
 //
-// "asymmetric unlock". An unlock of a mutex without waiters is a plain store, half the price of a locked instruction. It has
-// looked at must_wake_ before, and a waiter may have come in between. So:
+// "asymmetric unlock". An unlock of a mutex without waiters is a plain store, half the price of a locked instruction.
+// It has looked at must_wake_ before, and a waiter may have come in between. So:
 //
 //     unlock                                  a waiter that becomes first in the queue (arm)
 //     U0  must_wake_ == 0?   (plain)          W0  must_wake_ = 1, ++bell
@@ -22,19 +22,19 @@
 //         compiler barrier                    W2  held_ == 0? then take it, else sleep
 //     U2  bell == 0?         (plain)
 //
-//   If W2 still finds the mutex held, then that holder's U1 was not visible at W1, so its U2 comes after W1 and sees the
-//   bell; or even its U0 comes after W1 and sees must_wake_. Later holders see must_wake_. So nobody sleeps on unseen.
-//   The bell is not in the mutex, since the mutex may be destroyed right after U1; it is one of a fixed set, chosen by the
-//   address and shared by strangers. answer_bell() therefore looks in the queues for that address: somebody who is queued
-//   there is inside lock(), so the mutex exists, and it is the same one or a new one in its place, whose waiters may be woken
-//   without need. Where the kernel has no membarrier, the bells ring always; and they do while a run() ends, so that a
-//   goroutine that only locks and unlocks comes by.
+//   If W2 still finds the mutex held, then that holder's U1 was not visible at W1, so its U2 comes after W1 and sees
+//   the bell; or even its U0 comes after W1 and sees must_wake_. Later holders see must_wake_. So nobody sleeps on
+//   unseen. The bell is not in the mutex, since the mutex may be destroyed right after U1; it is one of a fixed set,
+//   chosen by the address and shared by strangers. answer_bell() therefore looks in the queues for that address:
+//   somebody who is queued there is inside lock(), so the mutex exists, and it is the same one or a new one in its
+//   place, whose waiters may be woken without need. Where the kernel has no membarrier, the bells ring always; and
+//   they do while a run() ends, so that a goroutine that only locks and unlocks comes by.
 //
-// Only W0 by somebody who does not hold the mutex needs W1: if the holder itself arms, its own unlock sees that, and so do the
-// holders after it.
+// Only W0 by somebody who does not hold the mutex needs W1: if the holder itself arms, its own unlock sees that, and
+// so do the holders after it.
 //
-// An heir whose run() ended before it came never comes. Everybody who joins the queue looks for that (drop_abandoned), and
-// a thread that is not weft's and may be in the queue across the end of a run() looks again from time to time.
+// An heir whose run() ended before it came never comes. Everybody who joins the queue looks for that (drop_abandoned),
+// and a thread that is not weft's and may be in the queue across the end of a run() looks again from time to time.
 
 #include "weft/sync/mutex.hpp"
 
@@ -61,7 +61,8 @@ constexpr rt::nanos thread_looks_again = 100 * rt::millisecond;
 constexpr int lock_looks = 4;
 constexpr int heir_looks = 8;
 
-// What every bell rings beside its waiters: without membarrier, and at the end of a run(). Changed by ring_for_all only.
+// What every bell rings beside its waiters: without membarrier, and at the end of a run(). Changed by ring_for_all
+// only.
 constinit rt::atomic<std::uint32_t> rings_for_all{0};
 
 bool register_for_membarrier() noexcept {
@@ -74,8 +75,7 @@ const bool has_membarrier = register_for_membarrier();
 
 void barrier_on_all_threads() noexcept {
   // Once registered, only a passing lack of memory can fail it.
-  while (has_membarrier && ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) {
-  }
+  while (has_membarrier && ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) {}
 }
 
 bool abandoned(const sync_waiter& w) noexcept { return w.g->get_state() == rt::g_state::abandoned; }
@@ -140,7 +140,8 @@ struct mutex_queue {
     return nullptr;
   }
 
-  // Brings must_wake_ and the bell in line with the queue. True: there is somebody to wake now, and was nobody before (W0).
+  // Brings must_wake_ and the bell in line with the queue. True: there is somebody to wake now, and was nobody before
+  // (W0).
   bool settle(mutex& m) noexcept {
     mutex_waiter* w = first();
     bool was = m.must_wake_.load(rt::relaxed) != 0;
@@ -257,7 +258,8 @@ bool mutex::lock_slow(std::int64_t deadline) {
 
 void mutex::unlock_slow() noexcept {
   using namespace detail;
-  if (held_.load(rt::relaxed) == 0) rt::fatal("weft::mutex at {}: unlock of an unlocked mutex", static_cast<void*>(this));
+  if (held_.load(rt::relaxed) == 0)
+    rt::fatal("weft::mutex at {}: unlock of an unlocked mutex", static_cast<void*>(this));
   rt::runtime_scope scope;
   wake_list woken;
   mutex_queue q(this);

@@ -1,6 +1,6 @@
 // call_once: the word says whether the call was made, is being made, and whether somebody waits for that. Out of
-// `running_with_waiters` it goes only under the bucket: all waiters are claimed, the word is set, for the last time, and they
-// are readied. After a call that failed each of them looks again, and one gets the turn.
+// `running_with_waiters` it goes only under the bucket: all waiters are claimed, the word is set, for the last time,
+// and they are readied. After a call that failed each of them looks again, and one gets the turn.
 
 #include "weft/sync/once.hpp"
 

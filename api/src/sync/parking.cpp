@@ -35,8 +35,7 @@ void remove(sync_queue& q, sync_waiter& w) noexcept {
 }
 
 void wake_list::claim_all(sync_queue& q) noexcept {
-  while (claim_first(q)) {
-  }
+  while (claim_first(q)) {}
 }
 
 bool wake_list::claim_first(sync_queue& q) noexcept {

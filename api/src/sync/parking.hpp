@@ -1,22 +1,22 @@
 // Waiting for an object of <weft/sync.hpp>: what its sources share.
 //
-// Who waits lies on its own stack (`sync_waiter`) and is linked into the object's queue. Queues are under locks that do
-// not belong to the objects: there is a fixed set of them ("buckets"), and an object's address says which one is its own.
-// So a waker may release the lock after the object is gone, and that gives the promise of these types: an object may be
-// destroyed as soon as its waiter has returned. The pattern on the waking side is always
+// Who waits lies on its own stack (`sync_waiter`) and is linked into the object's queue. Queues are under locks that
+// do not belong to the objects: there is a fixed set of them ("buckets"), and an object's address says which one is
+// its own. So a waker may release the lock after the object is gone, and that gives the promise of these types: an
+// object may be destroyed as soon as its waiter has returned. The pattern on the waking side is always
 //
 //     lock the bucket - unlink and claim the waiters - change the object's word, for the last time -
 //     unlock the bucket - ready() the claimed ones
 //
-// and a waiter proceeds only after it was readied, or after it saw the changed word. Either way nobody touches the object
-// afterwards.
+// and a waiter proceeds only after it was readied, or after it saw the changed word. Either way nobody touches the
+// object afterwards.
 //
-// Who may touch a sync_waiter: whoever holds the bucket, as long as it is queued. A waiter is unlinked under the bucket,
-// by its waker, or by itself when its time has passed. A waker whose claim fails (the time limit was faster, or run()
-// ended) drops the waiter and goes on to the next, so that no wake-up is lost to somebody who cannot use it.
+// Who may touch a sync_waiter: whoever holds the bucket, as long as it is queued. A waiter is unlinked under the
+// bucket, by its waker, or by itself when its time has passed. A waker whose claim fails (the time limit was faster,
+// or run() ended) drops the waiter and goes on to the next, so that no wake-up is lost to somebody who cannot use it.
 //
-// Entering the runtime comes before locking a bucket: there a goroutine may be suspended, also for good (run() ends), and
-// then nothing has happened yet. No bucket is held while another one is taken, nor across user code.
+// Entering the runtime comes before locking a bucket: there a goroutine may be suspended, also for good (run() ends),
+// and then nothing has happened yet. No bucket is held while another one is taken, nor across user code.
 #pragma once
 
 #include "api/src/support.hpp"
@@ -57,8 +57,8 @@ struct sync_waiter {
 void push_back(sync_queue& q, sync_waiter& w) noexcept;
 void remove(sync_queue& q, sync_waiter& w) noexcept;  // it is queued
 
-// Claimed waiters on their way to ready(). Destroyed inside the runtime and after the bucket is unlocked, it readies them:
-// declare it between the runtime_scope and the lock_guard.
+// Claimed waiters on their way to ready(). Destroyed inside the runtime and after the bucket is unlocked, it readies
+// them: declare it between the runtime_scope and the lock_guard.
 class wake_list {
  public:
   wake_list() noexcept = default;
@@ -84,18 +84,18 @@ class wake_list {
 // Waits until readied. The caller holds `held`, through which others find its waiter; it is not held afterwards.
 void block(rt::runtime_scope& scope, rt::lock& held, rt::wait_reason why) noexcept;
 
-// The same until `deadline` (no time limit: never_ns). `w` is not queued yet and is queued by enqueue(); when the time has
-// passed, or there is no memory for a timer (std::bad_alloc), and w is still queued, leave() unlinks it, under `held`. False:
-// the time passed. `held` is not held afterwards.
+// The same until `deadline` (no time limit: never_ns). `w` is not queued yet and is queued by enqueue(); when the time
+// has passed, or there is no memory for a timer (std::bad_alloc), and w is still queued, leave() unlinks it, under
+// `held`. False: the time passed. `held` is not held afterwards.
 template <class Enqueue, class Leave>
 bool block_until(rt::runtime_scope& scope, sync_waiter& w, rt::lock& held, rt::wait_reason why, std::int64_t deadline,
-                Enqueue enqueue, Leave leave);
+                 Enqueue enqueue, Leave leave);
 
 void unlock_bucket(rt::G*, void* lock) noexcept;
 
 template <class Enqueue, class Leave>
 bool block_until(rt::runtime_scope& scope, sync_waiter& w, rt::lock& held, rt::wait_reason why, std::int64_t deadline,
-                Enqueue enqueue, Leave leave) {
+                 Enqueue enqueue, Leave leave) {
   if (deadline >= never_ns) {
     enqueue();
     block(scope, held, why);

@@ -1,5 +1,5 @@
-// semaphore: with nobody waiting, its word is all there is, and the header changes it by CAS. With `waiters` set it changes
-// only under the bucket: release hands permits to the first waiters, in order, as long as they suffice.
+// semaphore: with nobody waiting, its word is all there is, and the header changes it by CAS. With `waiters` set it
+// changes only under the bucket: release hands permits to the first waiters, in order, as long as they suffice.
 
 #include "weft/sync/semaphore.hpp"
 
@@ -10,8 +10,8 @@ namespace weft {
 using namespace detail;
 
 void semaphore::misuse(const char* what, std::ptrdiff_t n) const noexcept {
-  rt::fatal("weft::semaphore at {}: {} of {} ({} permits are free, at most {} can be)", static_cast<const void*>(this), what,
-            n, available(), max());
+  rt::fatal("weft::semaphore at {}: {} of {} ({} permits are free, at most {} can be)", static_cast<const void*>(this),
+            what, n, available(), max());
 }
 
 // Under the bucket, with `waiters` set: there are so many free permits. Publishes the word: the last access.

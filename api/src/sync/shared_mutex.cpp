@@ -1,12 +1,12 @@
 // shared_mutex: waiting, and who comes next ("phases").
 //
-// As long as nobody waits, the word alone is the lock, and every change is one CAS in the header. With `waiters` set no
-// newcomer takes it, and the word changes as follows: readers beyond the last leave by CAS; everything else happens under the
-// bucket, whoever does it: the last reader or the writer hands the lock over to waiters, and sets the word to what they
-// hold, before they are readied.
+// As long as nobody waits, the word alone is the lock, and every change is one CAS in the header. With `waiters` set
+// no newcomer takes it, and the word changes as follows: readers beyond the last leave by CAS; everything else happens
+// under the bucket, whoever does it: the last reader or the writer hands the lock over to waiters, and sets the word
+// to what they hold, before they are readied.
 //
-// A writer hands over to all readers that wait, the last reader to the first writer: so each side waits for one turn of the
-// other. Readers are queued only while a writer holds the lock or waits for it.
+// A writer hands over to all readers that wait, the last reader to the first writer: so each side waits for one turn
+// of the other. Readers are queued only while a writer holds the lock or waits for it.
 
 #include "weft/sync/shared_mutex.hpp"
 
@@ -47,7 +47,8 @@ void shared_mutex::admit(wake_list& woken, bool after_writer) noexcept {
   word_.store(w, rt::release);
 }
 
-// Under the bucket. True: the lock was free for this kind and is taken. False: `waiters` is set, and the caller may queue.
+// Under the bucket. True: the lock was free for this kind and is taken. False: `waiters` is set, and the caller may
+// queue.
 bool shared_mutex::join(bool shared) noexcept {
   std::uint32_t w = word_.load(rt::relaxed);
   for (;;) {
@@ -83,8 +84,7 @@ bool shared_mutex::lock_slow(std::int64_t deadline) {
         std::uint32_t more = 0;
         while (woken.claim_first(readers_)) more += reader;
         // The readers that hold it may be leaving, by CAS.
-        while (!word_.compare_exchange_weak(word, (word & ~waiters) + more, rt::acq_rel, rt::relaxed)) {
-        }
+        while (!word_.compare_exchange_weak(word, (word & ~waiters) + more, rt::acq_rel, rt::relaxed)) {}
       });
 }
 

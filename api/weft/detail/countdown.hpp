@@ -26,15 +26,16 @@ class countdown {
   [[nodiscard]] bool add(std::int64_t n) noexcept {
     std::int64_t w = word_.load(std::memory_order_relaxed);
     for (;;) {
-      if (n < -(w / one) || n > max - w / one) [[unlikely]] return false;
+      if (n < -(w / one) || n > max - w / one) [[unlikely]]
+        return false;
       const std::int64_t next = w + n * one;
       if (next == waiters) [[unlikely]] {
         if (to_zero(n)) return true;
         w = word_.load(std::memory_order_relaxed);
         continue;
       }
-      // release: what was done before counting down is seen by who sees zero. The steps before it are read-modify-writes
-      // and so carry on each other's release.
+      // release: what was done before counting down is seen by who sees zero. The steps before it are
+      // read-modify-writes and so carry on each other's release.
       if (word_.compare_exchange_weak(w, next, std::memory_order_release, std::memory_order_relaxed)) return true;
     }
   }

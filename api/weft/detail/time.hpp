@@ -32,7 +32,7 @@ constexpr std::int64_t to_ns(const std::chrono::duration<Rep, Period>& d) noexce
 template <class Duration>
 constexpr std::int64_t to_ns(const std::chrono::time_point<std::chrono::steady_clock, Duration>& t) noexcept {
   return t == (std::chrono::time_point<std::chrono::steady_clock, Duration>::max)() ? never_ns
-                                                                                   : to_ns(t.time_since_epoch());
+                                                                                    : to_ns(t.time_since_epoch());
 }
 
 }  // namespace detail

@@ -1,9 +1,9 @@
 // barrier: a number of participants meet again and again; the last to arrive runs the completion and lets all go. As
 // std::barrier.
 //
-// All members: anywhere. The completion runs in the goroutine (or thread) that arrives last, before anybody is let go; it must
-// not throw and not wait for this barrier. More arrivals in a phase than are expected are fatal. The barrier may be
-// destroyed as soon as all who waited have returned.
+// All members: anywhere. The completion runs in the goroutine (or thread) that arrives last, before anybody is let go;
+// it must not throw and not wait for this barrier. More arrivals in a phase than are expected are fatal. The barrier
+// may be destroyed as soon as all who waited have returned.
 #pragma once
 
 #include <weft/detail/sync_base.hpp>
@@ -28,8 +28,8 @@ class barrier_core {
   barrier_core(const barrier_core&) = delete;
   barrier_core& operator=(const barrier_core&) = delete;
 
-  // *phase: the phase it arrived in. True: it was the last; the caller runs the completion and then next_phase(). `drop`: one
-  // less is expected from the next phase on.
+  // *phase: the phase it arrived in. True: it was the last; the caller runs the completion and then next_phase().
+  // `drop`: one less is expected from the next phase on.
   [[nodiscard]] WEFT_API bool arrive(std::ptrdiff_t n, bool drop, std::uint64_t* phase) noexcept;
   WEFT_API void next_phase() noexcept;
 
@@ -51,7 +51,7 @@ class barrier_core {
 
 template <class CompletionFunction = detail::no_completion>
 class barrier {
-  static_assert(std::is_nothrow_invocable_v<CompletionFunction&>, "weft::barrier: the completion must be noexcept");
+  static_assert(std::is_invocable_v<CompletionFunction&>, "weft::barrier: the completion takes no arguments");
 
  public:
   class arrival_token {
@@ -81,7 +81,7 @@ class barrier {
   std::uint64_t arrive_as(std::ptrdiff_t n, bool drop) {
     std::uint64_t phase;
     if (core_.arrive(n, drop, &phase)) {
-      completion_();
+      [this]() noexcept { completion_(); }();
       core_.next_phase();
     }
     return phase;

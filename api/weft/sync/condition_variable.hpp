@@ -4,12 +4,12 @@
 //   notify_one      wakes the one that waits longest, if anybody waits
 //   notify_all      wakes all that wait now
 //
-// Nobody is woken without a notification, but between the notification and the return of wait() others may have had the
-// mutex: use the forms with a predicate. All members: anywhere; wait with the mutex locked (fatal if the lock does not own
-// it).
+// Nobody is woken without a notification, but between the notification and the return of wait() others may have had
+// the mutex: use the forms with a predicate. All members: anywhere; wait with the mutex locked (fatal if the lock does
+// not own it).
 //
-// It may be destroyed when everybody who waits has been notified, even if they have not returned yet. Waiters with a time
-// limit must have returned.
+// It may be destroyed when everybody who waits has been notified, even if they have not returned yet. Waiters with a
+// time limit must have returned.
 #pragma once
 
 #include <weft/sync/mutex.hpp>

@@ -1,7 +1,7 @@
 // event: something that has happened, or not. wait() returns while it is set; it stays set until reset().
 //
-// All members: anywhere. It may be destroyed as soon as its last wait() has returned: the set() that made it return no longer
-// touches it.
+// All members: anywhere. It may be destroyed as soon as its last wait() has returned: the set() that made it return no
+// longer touches it.
 #pragma once
 
 #include <weft/detail/sync_base.hpp>

@@ -16,11 +16,13 @@ class latch {
   static constexpr std::ptrdiff_t max() noexcept { return detail::countdown::max; }
 
   explicit latch(std::ptrdiff_t expected) noexcept : count_(valid(expected) ? expected : 0) {
-    if (!valid(expected)) [[unlikely]] misuse(expected);
+    if (!valid(expected)) [[unlikely]]
+      misuse(expected);
   }
 
   void count_down(std::ptrdiff_t n = 1) noexcept {
-    if (n < 0 || !count_.add(-n)) [[unlikely]] misuse(n);
+    if (n < 0 || !count_.add(-n)) [[unlikely]]
+      misuse(n);
   }
 
   // Whether the count is zero.

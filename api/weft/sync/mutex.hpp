@@ -4,9 +4,9 @@
 //   free      takes it                  true       fatal: unlock of an unlocked mutex
 //   held      waits                     false      frees it; or, if somebody waited longer than 1 ms, hands it over
 //
-// Works with std::unique_lock, std::lock_guard, std::scoped_lock and condition_variable. Not recursive. It belongs to no
-// goroutine: another one may unlock it. Waiting parks the goroutine, never the thread; a thread that is not weft's, which may
-// use it too, with or without a runtime, blocks.
+// Works with std::unique_lock, std::lock_guard, std::scoped_lock and condition_variable. Not recursive. It belongs to
+// no goroutine: another one may unlock it. Waiting parks the goroutine, never the thread; a thread that is not weft's,
+// which may use it too, with or without a runtime, blocks.
 //
 // Fairness: a free mutex goes to whoever comes first, also past waiters (that is what makes it fast); but no waiter is
 // passed by once it has waited for 1 ms: then unlock hands the mutex to it.
@@ -50,7 +50,8 @@ class mutex {
 
   // Waits until the mutex is free and takes it. Anywhere.
   void lock() {
-    if (!take()) [[unlikely]] lock_slow(detail::never_ns);
+    if (!take()) [[unlikely]]
+      lock_slow(detail::never_ns);
   }
 
   // Takes it if it is free; never waits. Anywhere.
@@ -75,7 +76,8 @@ class mutex {
     detail::mutex_bell& bell = detail::mutex_bells[detail::address_hash(this)];
     held_.store(0, std::memory_order_release);
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (bell.rings.load(std::memory_order_relaxed) != 0) [[unlikely]] answer_bell(this);
+    if (bell.rings.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      answer_bell(this);
   }
 
  private:

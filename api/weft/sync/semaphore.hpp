@@ -20,27 +20,32 @@ class semaphore {
   static constexpr std::ptrdiff_t max() noexcept { return PTRDIFF_MAX / 4; }
 
   explicit semaphore(std::ptrdiff_t permits) noexcept : word_(valid(permits) ? permits * permit : 0) {
-    if (!valid(permits)) [[unlikely]] misuse("permits", permits);
+    if (!valid(permits)) [[unlikely]]
+      misuse("permits", permits);
   }
   semaphore(const semaphore&) = delete;
   semaphore& operator=(const semaphore&) = delete;
 
   // Waits until n permits are there, and takes them.
   void acquire(std::ptrdiff_t n = 1) {
-    if (!try_acquire(n)) [[unlikely]] acquire_slow(n, detail::never_ns);
+    if (!try_acquire(n)) [[unlikely]]
+      acquire_slow(n, detail::never_ns);
   }
 
   // Takes n permits if they are there and nobody waits.
   [[nodiscard]] bool try_acquire(std::ptrdiff_t n = 1) noexcept {
-    if (n < 0) [[unlikely]] misuse("acquire", n);
+    if (n < 0) [[unlikely]]
+      misuse("acquire", n);
     std::int64_t w = word_.load(std::memory_order_relaxed);
     while ((w & waiters) == 0 && w / permit >= n) {
-      if (word_.compare_exchange_weak(w, w - n * permit, std::memory_order_acquire, std::memory_order_relaxed)) return true;
+      if (word_.compare_exchange_weak(w, w - n * permit, std::memory_order_acquire, std::memory_order_relaxed))
+        return true;
     }
     return false;
   }
 
-  // Waits at most d, or until tp; false: the time passed, and nothing was taken. std::bad_alloc: no memory for the timer.
+  // Waits at most d, or until tp; false: the time passed, and nothing was taken. std::bad_alloc: no memory for the
+  // timer.
   template <class Rep, class Period>
   [[nodiscard]] bool try_acquire_for(const std::chrono::duration<Rep, Period>& d, std::ptrdiff_t n = 1) {
     return try_acquire(n) || acquire_slow(n, detail::deadline_in(d));

@@ -5,9 +5,9 @@
 //   readers        waits                takes it, unless a writer waits
 //   a writer       waits                waits
 //
-// Works with std::unique_lock, std::shared_lock, std::scoped_lock. Neither side starves: readers that come while a writer
-// waits let it go first, and when a writer unlocks, all readers that wait at that moment go before the next writer. Not
-// recursive: a reader that locks again while a writer waits blocks itself for ever. All members: anywhere.
+// Works with std::unique_lock, std::shared_lock, std::scoped_lock. Neither side starves: readers that come while a
+// writer waits let it go first, and when a writer unlocks, all readers that wait at that moment go before the next
+// writer. Not recursive: a reader that locks again while a writer waits blocks itself for ever. All members: anywhere.
 //
 // It may be destroyed as soon as the last lock has returned and was unlocked; not while somebody waits.
 #pragma once
@@ -30,7 +30,8 @@ class shared_mutex {
 
   // Waits until nobody holds it, and takes it alone.
   void lock() {
-    if (!try_lock()) [[unlikely]] lock_slow(detail::never_ns);
+    if (!try_lock()) [[unlikely]]
+      lock_slow(detail::never_ns);
   }
 
   [[nodiscard]] bool try_lock() noexcept {
@@ -60,7 +61,8 @@ class shared_mutex {
 
   // Waits until no writer holds it or waits for it, and takes a share.
   void lock_shared() {
-    if (!try_lock_shared()) [[unlikely]] lock_shared_slow(detail::never_ns);
+    if (!try_lock_shared()) [[unlikely]]
+      lock_shared_slow(detail::never_ns);
   }
 
   [[nodiscard]] bool try_lock_shared() noexcept {

@@ -4,9 +4,9 @@
 //   for (auto& part : parts) wg.go([&] { work(part); });
 //   wg.wait();
 //
-// The counter starts at zero. All members: anywhere. A counter below zero is fatal. When it reaches zero, all who wait at that
-// moment return, and the group can be used again at once. It may be destroyed as soon as wait() has returned: the done()
-// that made it return no longer touches it.
+// The counter starts at zero. All members: anywhere. A counter below zero is fatal. When it reaches zero, all who wait
+// at that moment return, and the group can be used again at once. It may be destroyed as soon as wait() has returned:
+// the done() that made it return no longer touches it.
 #pragma once
 
 #include <weft/detail/countdown.hpp>
@@ -26,7 +26,8 @@ class wait_group {
 
   // Adds n, which may be negative. Adding from zero has to happen before the wait() that shall wait for it.
   void add(std::ptrdiff_t n = 1) noexcept {
-    if (!count_.add(n)) [[unlikely]] misuse(n);
+    if (!count_.add(n)) [[unlikely]]
+      misuse(n);
   }
   void done() noexcept { add(-1); }
 
@@ -40,16 +41,15 @@ class wait_group {
   }
   template <class Clock, class Duration>
   bool wait_until(const std::chrono::time_point<Clock, Duration>& tp) {
-    return detail::wait_until_point(tp, [&](std::int64_t t) { return count_.wait(t, detail::countdown_of::wait_group); });
+    return detail::wait_until_point(tp,
+                                    [&](std::int64_t t) { return count_.wait(t, detail::countdown_of::wait_group); });
   }
 
-  // Adds 1 and runs f(args...) in a new goroutine; done() when it has ended and its closure is destroyed, also if it ends by
-  // exit_goroutine(). Otherwise as weft::go(): what cannot be started is not counted.
+  // Adds 1 and runs f(args...) in a new goroutine; done() when it has ended and its closure is destroyed, also if it
+  // ends by exit_goroutine(). Otherwise as weft::go(): what cannot be started is not counted.
   template <class F, class... Args>
     requires detail::startable<F, Args...>
-  void go(F&& f, Args&&... args) {
-    go(go_options{}, std::forward<F>(f), std::forward<Args>(args)...);
-  }
+  void go(F&& f, Args&&... args) { go(go_options{}, std::forward<F>(f), std::forward<Args>(args)...); }
   template <class F, class... Args>
     requires detail::startable<F, Args...>
   void go(const go_options& o, F&& f, Args&&... args) {

@@ -41,11 +41,11 @@ class fd_mutex {
 
   // A call that takes no turn. False: closed.
   [[nodiscard]] bool enter() noexcept;
-  leave exit() noexcept;
+  [[nodiscard]] leave exit() noexcept;
 
   // A call that reads or writes. Waits for its turn.
-  entry lock(side s) noexcept;
-  leave unlock(side s) noexcept;
+  [[nodiscard]] entry lock(side s) noexcept;
+  [[nodiscard]] leave unlock(side s) noexcept;
 
   // Closes, and the caller is a user. False: somebody else did.
   [[nodiscard]] bool close(bool keep_open) noexcept;
@@ -66,8 +66,8 @@ class fd_mutex {
 
   bool wait_for_turn(side s) noexcept;
   enum class granted : std::uint8_t { passed_on, skipped, refused };
-  granted grant(side s) noexcept;
-  leave unlock_slow(side s) noexcept;
+  [[nodiscard]] granted grant(side s) noexcept;
+  [[nodiscard]] leave unlock_slow(side s) noexcept;
 
   struct turn {
     rt::g_list waiting;

@@ -5,12 +5,44 @@
 #include <boost/context/detail/fcontext.hpp>
 
 #include <pthread.h>
+#include <utility>
 
 namespace weft::rt {
 
 namespace fc = boost::context::detail;
 
 namespace {
+
+constinit goroutine_life life{};
+
+// jump_fcontext, but not by a call. A call would leave its return address on top of the processor's own stack of return
+// addresses, since jump_fcontext leaves by a jump; and then each return on the stack arrived at would be predicted one
+// off, at the price of a pipeline flush each. Pushed by hand, the address is not there, and goroutines that park in the
+// same place return as predicted (measured: docs/performance.md, "the switch").
+inline fc::transfer_t jump(fc::fcontext_t to, void* data) noexcept {
+#if defined(__x86_64__)
+  fc::transfer_t t;
+  asm volatile(
+      "lea -128(%%rsp), %%rsp\n\t"  // past the red zone
+      "lea 1f(%%rip), %%rax\n\t"
+      "push %%rax\n\t"
+      "jmp jump_fcontext@PLT\n"
+      "1:\n\t"
+      "lea 128(%%rsp), %%rsp"
+      : "=a"(t.fctx), "=d"(t.data), "+D"(to), "+S"(data)
+      :
+      : "rcx", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
+        "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15",
+#if defined(__AVX512F__)
+        "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27",
+        "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5", "k6", "k7",
+#endif
+        "cc", "memory");
+  return t;
+#else
+  return fc::jump_fcontext(to, data);
+#endif
+}
 
 // Lies on the stack that is left; read by the arrival before `after` gives that stack away.
 struct departure {
@@ -21,7 +53,7 @@ struct departure {
 };
 
 // First thing on the stack that was switched to.
-thread_state* arrive(fc::transfer_t t) noexcept {
+inline thread_state* arrive(fc::transfer_t t) noexcept {
   departure d = *static_cast<departure*>(t.data);
   d.from->context = t.fctx;
   if (WEFT_UNLIKELY(asan_running())) {
@@ -35,9 +67,10 @@ void announce_switch([[maybe_unused]] G* from, G* to) noexcept {
   if (WEFT_UNLIKELY(asan_running())) {
     // A goroutine that ends frees its fake stack; it says so by being dead.
     void** save = from->get_state() == g_state::dead ? nullptr : &from->fake_stack;
-    __sanitizer_start_switch_fiber(save, to->stack_lo, static_cast<std::size_t>(to->stack_hi - to->stack_lo));
+    const stack* s = to->own_stack;
+    __sanitizer_start_switch_fiber(save, s->lo, static_cast<std::size_t>(s->hi - s->lo));
   }
-  if (WEFT_UNLIKELY(tsan_running())) __tsan_switch_to_fiber(to->fiber, 0);
+  if (WEFT_UNLIKELY(tsan_running())) __tsan_switch_to_fiber(to->own_stack->fiber, 0);
 }
 
 void first_frame(fc::transfer_t t) noexcept {
@@ -49,11 +82,11 @@ void first_frame(fc::transfer_t t) noexcept {
 #endif
   thread_state* ts = arrive(t);
   G* g = ts->g;
-  const auto* frame = static_cast<const goroutine_frame*>(g->wake_value);
-  g->wake_value = nullptr;
-  frame->started(ts);
-  g->entry(g->closure);
-  frame->ended();
+  life.begun(ts);
+  while (g) {
+    g->entry(g->closure);
+    g = life.ended();
+  }
   __builtin_unreachable();
 }
 
@@ -70,45 +103,61 @@ WEFT_NOINLINE thread_state* switch_to(thread_state* ts, G* to, after_switch afte
   to->thread = ts;
   ts->g = to;
   announce_switch(from, to);
-  return arrive(fc::jump_fcontext(to->context, &d));
+  return arrive(jump(to->context, &d));
 }
 
-void prepare(G* g, const goroutine_frame* frame) noexcept {
-  auto* top = static_cast<std::byte*>(g->closure ? g->closure : g->stack_hi);
+void set_goroutine_life(const goroutine_life& l) noexcept { life = l; }
+
+void begin_on(G* g, stack* s) noexcept {
+  g->own_stack = s;
+  s->user = g;
+  auto* top = static_cast<std::byte*>(g->closure);
+  if (top < s->lo || top >= s->hi) top = s->hi;
   top = reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(top) & ~std::uintptr_t{63});
   if (WEFT_UNLIKELY(asan_running())) {
     // The last user of this stack left frames that never returned.
-    __asan_unpoison_memory_region(g->stack_lo, static_cast<std::size_t>(top - g->stack_lo));
+    __asan_unpoison_memory_region(s->lo, static_cast<std::size_t>(top - s->lo));
   }
-  if (WEFT_UNLIKELY(tsan_running()) && !g->fiber) g->fiber = __tsan_create_fiber(0);
-  g->context = fc::make_fcontext(top, static_cast<std::size_t>(top - g->stack_lo), first_frame);
-  g->wake_value = const_cast<goroutine_frame*>(frame);
+  if (WEFT_UNLIKELY(tsan_running()) && !s->fiber) s->fiber = __tsan_create_fiber(0);
+  g->context = fc::make_fcontext(top, static_cast<std::size_t>(top - s->lo), first_frame);
   g->exceptions = {};
   g->saved_errno = 0;
   g->fake_stack = nullptr;
-  g->park_frame = nullptr;
+}
+
+void begin_in_place(thread_state* ts, G* from, G* to) noexcept {
+  to->own_stack = std::exchange(from->own_stack, nullptr);
+  to->own_stack->user = to;
+  to->thread = ts;
+  ts->g = to;
+  *ts->exceptions = {};
+  *ts->errno_location = 0;
 }
 
 void* reserve_closure(G* g, std::size_t size, std::size_t align) noexcept {
-  auto room = static_cast<std::size_t>(g->stack_hi - g->stack_lo);
+  const stack* s = g->own_stack;
+  auto room = static_cast<std::size_t>(s->hi - s->lo);
   if (size > room / 4 || align > 4096) return nullptr;
-  auto at = (reinterpret_cast<std::uintptr_t>(g->stack_hi) - size) & ~(static_cast<std::uintptr_t>(align) - 1);
+  auto at = (reinterpret_cast<std::uintptr_t>(s->hi) - size) & ~(static_cast<std::uintptr_t>(align) - 1);
   g->closure = reinterpret_cast<void*>(at);
+  if (WEFT_UNLIKELY(asan_running())) __asan_unpoison_memory_region(g->closure, size);  // as in begin_on
   return g->closure;
 }
 
-void adopt_thread_stack(G* g) noexcept {
+void adopt_thread_stack(G* g, stack* s) noexcept {
+  g->own_stack = s;
+  s->user = g;
   pthread_attr_t attr;
   if (pthread_getattr_np(pthread_self(), &attr) == 0) {
     void* lo;
     std::size_t size;
     if (pthread_attr_getstack(&attr, &lo, &size) == 0) {
-      g->stack_lo = static_cast<std::byte*>(lo);
-      g->stack_hi = g->stack_lo + size;
+      s->lo = static_cast<std::byte*>(lo);
+      s->hi = s->lo + size;
     }
     pthread_attr_destroy(&attr);
   }
-  if (tsan_running()) g->fiber = __tsan_get_current_fiber();
+  if (tsan_running()) s->fiber = __tsan_get_current_fiber();
 }
 
 }  // namespace weft::rt

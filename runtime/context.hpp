@@ -9,6 +9,7 @@
 // what it knew about its thread is stale, and switch_to returns the new one.
 #pragma once
 
+#include "runtime/stack.hpp"
 #include "runtime/thread.hpp"
 
 namespace weft::rt {
@@ -19,18 +20,25 @@ using after_switch = void (*)(G* departed, void* arg);
 // thread it is on then. `to` must be suspended and owned by the caller, `after` may be null.
 thread_state* switch_to(thread_state* ts, G* to, after_switch after, void* arg) noexcept;
 
-// Prepares g so that the first switch to it calls g->entry(g->closure) on its own stack; when that returns, the
-// goroutine ends by `ended(ts)`, which never returns. `started` runs first, right after the arrival.
-struct goroutine_frame {
-  void (*started)(thread_state*) noexcept;
-  void (*ended)() noexcept;
+// How a goroutine's life begins and ends: the scheduler's part of it.
+struct goroutine_life {
+  void (*begun)(thread_state*) noexcept;  // on the new stack, before the first of the goroutine's own code
+  G* (*ended)() noexcept;                 // after the last; returns only with another goroutine that may begin here
 };
-void prepare(G* g, const goroutine_frame* frame) noexcept;
+void set_goroutine_life(const goroutine_life& life) noexcept;
 
-// Reserves `size` bytes for a closure on g's stack, which is not in use. Null if it takes more than a quarter of it.
+// Gives g, which has not begun, the stack s. The first switch to g calls g->entry(g->closure).
+void begin_on(G* g, stack* s) noexcept;
+
+// The stack of `from`, whose code has ended and which runs on the calling thread, goes over to `to`, which has not
+// begun: from here on that runs.
+void begin_in_place(thread_state* ts, G* from, G* to) noexcept;
+
+// Reserves room for a closure that is too large for the header, on g's stack, which is not in use. Null if it takes
+// more than a quarter of it.
 void* reserve_closure(G* g, std::size_t size, std::size_t align) noexcept;
 
-// Binds a G to the stack the calling thread already has (an M's own).
-void adopt_thread_stack(G* g) noexcept;
+// Binds a G to the stack the calling thread already has (an M's own); *s describes it.
+void adopt_thread_stack(G* g, stack* s) noexcept;
 
 }  // namespace weft::rt

@@ -1,5 +1,5 @@
-// G: a goroutine. Its header lies at the top of its own stack, so that everything a parked goroutine needs is
-// in one page.
+// G: a goroutine. It gets a stack when it first runs, and gives it back when it ends: one that waits for its first
+// turn is this header only, its closure included if that is small.
 //
 // Who may touch a G is decided by its state, and only `set_state` changes that:
 //
@@ -33,7 +33,7 @@ namespace weft::rt {
 
 struct G;
 struct thread_state;
-struct stack_class;
+struct stack;
 
 enum class g_state : std::uint8_t { idle, runnable, running, syscall, waiting, dead, abandoned };
 const char* describe(g_state s) noexcept;
@@ -54,7 +54,7 @@ inline constexpr wait_ticket no_ticket = 0;
 
 struct alignas(64) G {
   // --- the switch: owned by whoever owns the stack
-  void* context = nullptr;  // fcontext of the suspended goroutine
+  void* context = nullptr;  // fcontext of the suspended goroutine; null: it has not begun
   thread_state* thread = nullptr;
   exception_state exceptions;
   int saved_errno = 0;
@@ -70,30 +70,24 @@ struct alignas(64) G {
   atomic<std::uint64_t> wake{0};  // (wait number << 1) | claimed
   void* wake_value = nullptr;     // from the waker to the woken: which party it was
 
-  // --- identity: written by the spawner before the goroutine is first queued
+  stack* own_stack = nullptr;
+  void* park_frame = nullptr;  // frame of the switch, where a traceback starts; null: it has not begun
+  nanos wait_since = 0;        // coarse
+
+  // --- what it is: written by the spawner before the goroutine is first queued
   std::uint64_t id = 0;
   const void* spawn_pc = nullptr;
-  nanos wait_since = 0;  // coarse
-
-  // --- the closure: lies below the header
   void (*entry)(void*) = nullptr;
-  void* closure = nullptr;
-  void* user_entry = nullptr;  // what `entry` calls (api/src/go.cpp)
-
-  // --- the stack
-  std::byte* stack_lo = nullptr;  // first usable byte, above the guard
-  std::byte* stack_hi = nullptr;
-  stack_class* origin = nullptr;
-  void* park_frame = nullptr;  // frame of the switch, where a traceback starts
-  void* fake_stack = nullptr;  // AddressSanitizer's
-  void* fiber = nullptr;       // ThreadSanitizer's
+  void (*user_entry)(void*) = nullptr;  // what `entry` calls (api/src/go.cpp)
+  void* closure = nullptr;              // in small_closure, or at the top of the stack
+  alignas(16) std::byte small_closure[64];
 
   // --- seldom
+  void* fake_stack = nullptr;     // AddressSanitizer's
   void* locals = nullptr;         // goroutine-local variables
   void* locked_thread = nullptr;  // the M of lock_os_thread
   std::uint32_t lock_depth = 0;
-  bool system = false;      // ours: not counted, not shown
-  bool has_canary = false;  // its stack has no guard page
+  bool system = false;  // ours: not counted, not shown
   char name[24] = {};
   note thread_note;  // kind foreign: what its park sleeps on
 
@@ -145,13 +139,6 @@ class g_list {
       head_ = g;
     }
     tail_ = g;
-    ++size_;
-  }
-
-  void push_front(G* g) noexcept {
-    g->next = head_;
-    head_ = g;
-    if (!tail_) tail_ = g;
     ++size_;
   }
 

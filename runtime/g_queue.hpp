@@ -1,9 +1,10 @@
-// Queues of Gs as arrays of pointers. A goroutine that waits in one is not touched: with a stack per page, following
-// links through a hundred thousand of them is a hundred thousand misses in a row.
+// Queues of Gs as arrays of pointers. A goroutine that waits in one is not touched: following links through a hundred
+// thousand of them is a hundred thousand cache misses in a row.
 #pragma once
 
 #include "runtime/fatal.hpp"
 #include "runtime/g.hpp"
+#include "runtime/stack.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -11,10 +12,14 @@
 
 namespace weft::rt {
 
-// Starts loading what a goroutine needs first when it runs.
+// Starts loading what is needed first: of a goroutine its header, of a stack its top.
 inline void prefetch(const G* g) noexcept {
   __builtin_prefetch(g);
   __builtin_prefetch(reinterpret_cast<const std::byte*>(g) + 64);
+}
+inline void prefetch(const stack* s) noexcept {
+  __builtin_prefetch(s);
+  __builtin_prefetch(reinterpret_cast<const std::byte*>(s) - 64);
 }
 
 // FIFO. Room is made where that may fail (spawning), not where a goroutine is queued.
@@ -62,28 +67,27 @@ class g_queue {
   std::size_t size_ = 0;
 };
 
-// LIFO of fixed size: a P's free Gs.
-template <std::size_t Capacity>
-class g_stack {
+// LIFO of fixed size: a P's free Gs, and its free stacks.
+template <class T, std::size_t Capacity>
+class small_stack {
  public:
-  std::size_t size() const noexcept { return size_; }
   bool full() const noexcept { return size_ == Capacity; }
-  void push(G* g) noexcept { gs_[size_++] = g; }
-  G* pop() noexcept {
+  void push(T* v) noexcept { values_[size_++] = v; }
+  T* pop() noexcept {
     if (size_ == 0) return nullptr;
-    G* g = gs_[--size_];
-    if (size_ > 0) prefetch(gs_[size_ - 1]);
-    return g;
+    T* v = values_[--size_];
+    if (size_ > 0) prefetch(values_[size_ - 1]);
+    return v;
   }
   // The n that were put first; they are the coldest.
-  void drop_oldest(std::size_t n, G** out) noexcept {
-    std::copy_n(gs_, n, out);
-    std::copy(gs_ + n, gs_ + size_, gs_);
+  void drop_oldest(std::size_t n, T** out) noexcept {
+    std::copy_n(values_, n, out);
+    std::copy(values_ + n, values_ + size_, values_);
     size_ -= n;
   }
 
  private:
-  G* gs_[Capacity] = {};
+  T* values_[Capacity] = {};
   std::size_t size_ = 0;
 };
 

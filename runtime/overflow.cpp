@@ -25,7 +25,8 @@ void report_overflow(const G* g, void* context) noexcept {
   };
   const char* quote = g->name[0] ? "'" : "";
   put("goroutine {}{}{}{}{}: stack overflow\n    its stack has {} bytes; go({{.stack_size = n}}, f) gives it more\n",
-      g->id, g->name[0] ? " " : "", quote, static_cast<const char*>(g->name), quote, stack_size_of(g->origin));
+      g->id, g->name[0] ? " " : "", quote, static_cast<const char*>(g->name), quote,
+      stack_size_of(g->own_stack->origin));
   trace_frame frames[32];
   char name[768];
   std::size_t n = trace_context(context, frames, 32);

@@ -24,14 +24,15 @@ constexpr std::size_t slab_target = 16 * 1024 * 1024;
 constexpr std::uint64_t canary_value = 0x7765667463616e61;  // "weftcana"
 constexpr std::size_t canary_words = 8;
 
-// Slots a colour apart differ by 5 lines (a G and a bit), over 40 of a page's 64 lines: the rest of the page is
-// for the closure and the frames of a parked goroutine.
+// Slots a colour apart differ by 5 lines, over 40 of a page's 64 lines: the rest of the page is for the frames of a
+// parked goroutine.
 constexpr std::size_t colours = 40, colour_step = 5, line = 64;
 
-struct slab {
-  std::byte* base;
-  std::uint32_t slots;
-  std::uint32_t cut;  // slots handed out at least once
+// A free stack without memory: its header is gone, too.
+struct cold_stack {
+  stack* at;
+  std::byte* lo;
+  bool has_canary;
 };
 
 std::size_t mprotect_budget() noexcept {
@@ -49,8 +50,13 @@ struct stack_class {
   explicit stack_class(std::size_t bytes) noexcept : size(bytes) {}
   const std::size_t size;
   lock mutex{lock_rank::stacks};
-  std::vector<slab> slabs;
-  std::vector<G*> free;  // last in, first out; has room for every slot of the class
+  std::vector<std::byte*> slabs;
+  std::size_t cut = 0;       // slots taken at least once, in the order of slabs
+  std::vector<stack*> free;  // last in, first out; has room for every slot of the class
+  std::vector<cold_stack> cold;
+
+  std::size_t slots_per_slab() const noexcept { return std::clamp<std::size_t>(slab_target / size, 1, 64); }
+  std::size_t slots() const noexcept { return slabs.size() * slots_per_slab(); }
 };
 
 namespace {
@@ -84,7 +90,6 @@ struct guard_counters {
   atomic<std::size_t> by_kind[3];
 };
 constinit guard_counters guards;
-constinit atomic<std::size_t> slots_cut{0};
 constinit atomic<bool> no_madvise_guard{false};
 
 guard_kind install_guard(std::byte* lo) noexcept {
@@ -97,8 +102,6 @@ guard_kind install_guard(std::byte* lo) noexcept {
       ::mprotect(lo, page, PROT_NONE) == 0) {
     return guard_kind::mprotect;
   }
-  auto* words = reinterpret_cast<std::uint64_t*>(lo + page);
-  std::fill_n(words, canary_words, canary_value);
   return guard_kind::canary;
 }
 
@@ -111,15 +114,14 @@ std::byte* map_slab(std::size_t bytes) {
   return static_cast<std::byte*>(p);
 }
 
-// Caller holds c->mutex.
-slab& slab_with_room(stack_class* c) {
-  if (!c->slabs.empty() && c->slabs.back().cut < c->slabs.back().slots) return c->slabs.back();
-  std::size_t slots = std::clamp<std::size_t>(slab_target / c->size, 1, 64);
+// Under c->mutex.
+void add_slab(stack_class* c) {
+  std::size_t slots = c->slots_per_slab();
   c->slabs.reserve(c->slabs.size() + 1);
-  std::size_t all = (c->slabs.size() + 1) * slots;
+  std::size_t all = c->slots() + slots;
   if (c->free.capacity() < all) c->free.reserve(std::max(all, 2 * c->free.capacity()));
   std::byte* base = map_slab(slots * c->size);
-  c->slabs.push_back({base, static_cast<std::uint32_t>(slots), 0});
+  c->slabs.push_back(base);
 
   lock_guard hold(table().mutex);
   if (!published.ranges) {
@@ -132,28 +134,34 @@ slab& slab_with_room(stack_class* c) {
     published.ranges[n] = {base, c->size, static_cast<std::uint32_t>(slots)};
     published.count.store(n + 1, release);  // partner: stack_guard_owner
   }
-  return c->slabs.back();
 }
 
-std::byte* header_of(std::byte* slot, std::size_t size, std::size_t index) noexcept {
+stack* header_of(std::byte* slot, std::size_t size, std::size_t index) noexcept {
   std::size_t colour = index * colour_step % colours * line;
-  return slot + size - colour - sizeof(G);
+  return reinterpret_cast<stack*>(slot + size - colour - sizeof(stack));
+}
+
+stack* write_header(stack_class* c, stack* at, std::byte* lo, bool has_canary) noexcept {
+  auto* s = new (at) stack;
+  s->lo = lo;
+  s->hi = reinterpret_cast<std::byte*>(s);
+  s->origin = c;
+  s->has_canary = has_canary;
+  if (has_canary) std::fill_n(reinterpret_cast<std::uint64_t*>(lo), canary_words, canary_value);
+  return s;
+}
+
+// Under c->mutex; there is a slot that was never used.
+stack* cut_slot(stack_class* c) noexcept {
+  std::size_t per_slab = c->slots_per_slab();
+  std::size_t index = c->cut++;
+  std::byte* slot = c->slabs[index / per_slab] + index % per_slab * c->size;
+  guard_kind kind = install_guard(slot);
+  guards.by_kind[static_cast<int>(kind)].fetch_add(1, relaxed);
+  return write_header(c, header_of(slot, c->size, index), slot + page, kind == guard_kind::canary);
 }
 
 }  // namespace
-
-const char* describe(g_state s) noexcept {
-  switch (s) {
-    case g_state::idle: return "idle";
-    case g_state::runnable: return "runnable";
-    case g_state::running: return "running";
-    case g_state::syscall: return "syscall";
-    case g_state::waiting: return "waiting";
-    case g_state::dead: return "dead";
-    case g_state::abandoned: return "abandoned";
-  }
-  return "?";
-}
 
 stack_class* stack_class_for(std::size_t size) {
   if (size > SIZE_MAX / 4) throw std::bad_alloc();
@@ -169,40 +177,28 @@ stack_class* stack_class_for(std::size_t size) {
 
 std::size_t stack_size_of(const stack_class* c) noexcept { return c->size; }
 
-G* stack_take(stack_class* c) {
-  std::byte* slot;
-  std::size_t index;
-  {
-    c->mutex.acquire_lock();
-    if (!c->free.empty()) {
-      G* g = c->free.back();
-      c->free.pop_back();
-      c->mutex.release_lock();
-      return g;
-    }
-    try {
-      slab& s = slab_with_room(c);
-      index = (c->slabs.size() - 1) * s.slots + s.cut;
-      slot = s.base + s.cut * c->size;
-      guard_kind kind = install_guard(slot);
-      guards.by_kind[static_cast<int>(kind)].fetch_add(1, relaxed);
-      G* g = new (header_of(slot, c->size, index)) G;
-      g->stack_lo = slot + page;
-      g->stack_hi = reinterpret_cast<std::byte*>(g);
-      g->origin = c;
-      g->has_canary = kind == guard_kind::canary;
-      slots_cut.fetch_add(1, relaxed);
-      ++s.cut;  // from here on for_each_g visits it
-      c->mutex.release_lock();
-      return g;
-    } catch (...) {
-      c->mutex.release_lock();
-      throw;
-    }
-  }
+void stack_reserve(stack_class* c, std::size_t n) {
+  lock_guard hold(c->mutex);
+  while (c->slots() < n) add_slab(c);
 }
 
-std::size_t stack_take_free(stack_class* c, G** out, std::size_t n) noexcept {
+stack* stack_take(stack_class* c) {
+  lock_guard hold(c->mutex);
+  if (!c->free.empty()) {
+    stack* s = c->free.back();
+    c->free.pop_back();
+    return s;
+  }
+  if (!c->cold.empty()) {
+    cold_stack s = c->cold.back();
+    c->cold.pop_back();
+    return write_header(c, s.at, s.lo, s.has_canary);
+  }
+  if (c->cut == c->slots()) add_slab(c);
+  return cut_slot(c);
+}
+
+std::size_t stack_take_free(stack_class* c, stack** out, std::size_t n) noexcept {
   lock_guard hold(c->mutex);
   n = std::min(n, c->free.size());
   std::copy(c->free.end() - static_cast<std::ptrdiff_t>(n), c->free.end(), out);
@@ -210,38 +206,21 @@ std::size_t stack_take_free(stack_class* c, G** out, std::size_t n) noexcept {
   return n;
 }
 
-void stack_put(stack_class* c, G* const* gs, std::size_t n) noexcept {
+void stack_put(stack_class* c, stack* const* stacks, std::size_t n) noexcept {
   lock_guard hold(c->mutex);
-  c->free.insert(c->free.end(), gs, gs + n);  // within the capacity
+  c->free.insert(c->free.end(), stacks, stacks + n);  // within the capacity
 }
 
-std::size_t stack_slots() noexcept { return slots_cut.load(relaxed); }
+bool stack_canaries_in_use() noexcept {
+  return guards.by_kind[static_cast<int>(guard_kind::canary)].load(relaxed) != 0;
+}
 
 void stack_check_canary(const G* g) noexcept {
-  if (!g->has_canary) return;
-  const auto* words = reinterpret_cast<const std::uint64_t*>(g->stack_lo);
+  if (!g->own_stack->has_canary) return;
+  const auto* words = reinterpret_cast<const std::uint64_t*>(g->own_stack->lo);
   if (!std::all_of(words, words + canary_words, [](std::uint64_t w) { return w == canary_value; })) {
-    fatal("goroutine {}: stack overflow: the canary of its stack of {} bytes was overwritten", g->id, g->origin->size);
-  }
-}
-
-void for_each_g(g_visitor visit, void* arg) noexcept {
-  class_table& t = table();
-  for (std::size_t i = 0;; ++i) {
-    stack_class* c;
-    {
-      lock_guard hold(t.mutex);
-      if (i >= t.classes.size()) return;
-      c = t.classes[i].get();
-    }
-    lock_guard hold(c->mutex);
-    std::size_t first = 0;
-    for (const slab& s : c->slabs) {
-      for (std::uint32_t k = 0; k < s.cut; ++k) {
-        visit(std::launder(reinterpret_cast<G*>(header_of(s.base + k * c->size, c->size, first + k))), arg);
-      }
-      first += s.slots;
-    }
+    fatal("goroutine {}: stack overflow: the canary of its stack of {} bytes was overwritten", g->id,
+          g->own_stack->origin->size);
   }
 }
 
@@ -258,10 +237,27 @@ const G* stack_guard_owner(const void* address) noexcept {
     for (std::size_t j = 0; j < i; ++j) {
       if (published.ranges[j].slot_size == r.slot_size) first_of_class += published.ranges[j].slots;
     }
-    return reinterpret_cast<const G*>(header_of(r.base + k * r.slot_size, r.slot_size, first_of_class + k));
+    return header_of(r.base + k * r.slot_size, r.slot_size, first_of_class + k)->user;
   }
   return nullptr;
 }
+
+namespace {
+
+// Under c->mutex: the last of the free stacks loses its memory.
+std::size_t cool(stack_class* c) noexcept {
+  stack* s = c->free.back();
+  c->free.pop_back();
+  if (tsan_running() && s->fiber) __tsan_destroy_fiber(s->fiber);
+  c->cold.push_back({s, s->lo, s->has_canary});
+  auto* end = s->lo - page + c->size;
+  auto bytes = static_cast<std::size_t>(end - s->lo);
+  if (asan_running()) __asan_unpoison_memory_region(c->cold.back().lo, bytes);
+  ::madvise(c->cold.back().lo, bytes, MADV_DONTNEED);
+  return bytes;
+}
+
+}  // namespace
 
 std::size_t stack_release_free_pages() noexcept {
   std::size_t bytes = 0;
@@ -273,19 +269,17 @@ std::size_t stack_release_free_pages() noexcept {
       if (i >= t.classes.size()) return bytes;
       c = t.classes[i].get();
     }
-    // A few at a time, the coldest first, so that spawning is not held up by a million calls of madvise.
+    // A few at a time, so that nobody who takes a stack is held up by a million calls of madvise.
     constexpr std::size_t batch = 64;
-    for (std::size_t from = 0;; from += batch) {
+    for (bool more = true; more;) {
       lock_guard hold(c->mutex);
-      std::size_t to = std::min(from + batch, c->free.size());
-      for (std::size_t k = from; k < to; ++k) {
-        const G* g = c->free[k];
-        auto top = reinterpret_cast<std::uintptr_t>(g) & ~(page - 1);
-        auto* lo = g->stack_lo + (g->has_canary ? page : 0);
-        std::size_t n = top - reinterpret_cast<std::uintptr_t>(lo);
-        if (::madvise(lo, n, MADV_DONTNEED) == 0) bytes += n;
+      try {
+        c->cold.reserve(c->cold.size() + batch);
+      } catch (const std::bad_alloc&) {
+        break;
       }
-      if (to == c->free.size()) break;
+      for (std::size_t k = 0; k < batch && !c->free.empty(); ++k) bytes += cool(c);
+      more = !c->free.empty();
     }
   }
 }
@@ -297,7 +291,7 @@ stack_counters stack_count() noexcept {
   out.guards_madvise = guards.by_kind[0].load(relaxed);
   out.guards_mprotect = guards.by_kind[1].load(relaxed);
   out.guards_none = guards.by_kind[2].load(relaxed);
-  out.slots = stack_slots();
+  out.slots = out.guards_madvise + out.guards_mprotect + out.guards_none;
   return out;
 }
 

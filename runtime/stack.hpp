@@ -1,10 +1,10 @@
 // Stacks: address space, not memory.
 //
 // A stack class cuts slabs of reserved address space into slots of one size. A slot is touched lazily from its
-// top, where the G header lies; its lowest page is a guard:
+// top, where its own header lies; its lowest page is a guard:
 //
-//     lo                                                            hi
-//     | guard |            unused, no memory             | frames | closure | G | colour |
+//     slot                                                   end of the slot
+//     | guard |lo          unused, no memory             | frames |hi stack | colour |
 //
 // Guards, in the order they are tried:
 //   1. MADV_GUARD_INSTALL (Linux 6.13): an entry in the page table, no mapping of its own. A million guards
@@ -12,11 +12,11 @@
 //   2. mprotect(PROT_NONE): splits the mapping, so it is used for as many stacks as vm.max_map_count allows.
 //   3. a canary above the lowest page, checked whenever the goroutine parks.
 //
-// Colour: tops of equal address modulo 4096 would make all headers compete for the same few cache sets, so the
+// Colour: tops of equal address modulo 4096 would make all frames compete for the same few cache sets, so the
 // top of slot i is moved down by a multiple of 64 bytes that depends on i.
 //
-// A slot, once cut, stays a G for ever: its memory is reused for goroutines of the same class only. That is what
-// lets a late waker look at a G that is long gone.
+// A goroutine takes its stack where nothing may fail: in the dispatcher. So slots are reserved while goroutines are
+// spawned (stack_reserve), and taking one of those succeeds.
 #pragma once
 
 #include "runtime/g.hpp"
@@ -26,6 +26,17 @@
 #include <cstdint>
 
 namespace weft::rt {
+
+struct stack_class;
+
+struct alignas(64) stack {
+  std::byte* lo = nullptr;  // first usable byte, above the guard
+  std::byte* hi = nullptr;  // the end of the usable ones
+  stack_class* origin = nullptr;
+  G* user = nullptr;      // null: it is free
+  void* fiber = nullptr;  // ThreadSanitizer's
+  bool has_canary = false;
+};
 
 enum class guard_kind : std::uint8_t { madvise, mprotect, canary };
 
@@ -38,33 +49,32 @@ stack_class* stack_class_for(std::size_t size);
 
 std::size_t stack_size_of(const stack_class* c) noexcept;
 
-// A G in state idle with its stack: one from the class's free list, else a new slot. Throws std::bad_alloc.
-G* stack_take(stack_class* c);
+// From now on the class has n slots, used and unused ones. Throws std::bad_alloc.
+void stack_reserve(stack_class* c, std::size_t n);
 
-// The same, up to `n` at once, free ones only; how many.
-std::size_t stack_take_free(stack_class* c, G** out, std::size_t n) noexcept;
+// A free stack, and a reserved one where the class's reserve covers all its users. Throws std::bad_alloc.
+stack* stack_take(stack_class* c);
 
-// Gives Gs in state idle back to their class.
-void stack_put(stack_class* c, G* const* gs, std::size_t n) noexcept;
+// Up to `n` free ones at once; how many.
+std::size_t stack_take_free(stack_class* c, stack** out, std::size_t n) noexcept;
 
-// Slots ever cut, of all classes: as many goroutines can exist.
-std::size_t stack_slots() noexcept;
+// Gives free stacks back to their class.
+void stack_put(stack_class* c, stack* const* stacks, std::size_t n) noexcept;
 
-// Aborts if the canary of a stack without a guard was overwritten.
+// Some stacks have no guard page: stack_check_canary has something to check.
+bool stack_canaries_in_use() noexcept;
+
+// Aborts if the canary of g's stack was overwritten.
 void stack_check_canary(const G* g) noexcept;
-
-// Every slot ever cut, of every class. The visitor must not take or put stacks.
-using g_visitor = void (*)(G*, void*);
-void for_each_g(g_visitor visit, void* arg) noexcept;
 
 // The goroutine whose guard contains `address`, or null. Async-signal-safe.
 const G* stack_guard_owner(const void* address) noexcept;
 
-// Returns the pages of free stacks to the system, except the one with the header; the number of bytes.
+// Returns the memory of all free stacks to the system; the number of bytes of address space it lay in.
 std::size_t stack_release_free_pages() noexcept;
 
 struct stack_counters {
-  std::size_t slots = 0;
+  std::size_t slots = 0;  // ever used
   std::size_t guards_madvise = 0;
   std::size_t guards_mprotect = 0;
   std::size_t guards_none = 0;

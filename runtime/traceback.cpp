@@ -1,5 +1,7 @@
 #include "runtime/traceback.hpp"
 
+#include "runtime/stack.hpp"
+
 #define UNW_LOCAL_ONLY
 #include <libunwind.h>
 
@@ -53,7 +55,7 @@ std::size_t trace_parked(const G* g, trace_frame* out, std::size_t capacity) noe
 #else
   // The chain of frame records: {previous, return address}.
   std::size_t n = 0;
-  while (n < capacity && frame && reinterpret_cast<const std::byte*>(frame) < g->stack_hi) {
+  while (n < capacity && frame && reinterpret_cast<const std::byte*>(frame) < g->own_stack->hi) {
     if (frame[1] == nullptr) break;
     out[n++] = {frame[1]};
     frame = static_cast<void* const*>(frame[0]);

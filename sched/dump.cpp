@@ -1,6 +1,7 @@
 // The dump of goroutines, for fatal errors, SIGQUIT and dump_goroutines(). Allocates nothing but what demangling a name
 // needs, and takes no lock but those of the stack classes.
 
+#include "runtime/g_pool.hpp"
 #include "runtime/thread.hpp"
 #include "runtime/traceback.hpp"
 #include "sched/proc.hpp"

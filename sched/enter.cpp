@@ -4,8 +4,6 @@
 
 namespace weft::rt {
 
-bool entry_needs_fence = false;
-
 namespace {
 
 [[noreturn]] void sleep_for_good(M* m) noexcept {

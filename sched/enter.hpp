@@ -7,13 +7,12 @@
 //
 //     M, entering                          whoever takes the P (preempt.cpp)
 //     E1  depth = 1          (plain)       T1  requests |= revoked
-//     E2  compiler barrier                 T2  membarrier: a full barrier on every thread of the process
+//     E2  light barrier                    T2  heavy barrier (runtime/asymmetric.hpp)
 //     E3  read requests      (plain)       T3  read depth
 //
 // If T3 reads 0, E1 was not visible at T2, so E3 comes after T2 and reads `revoked`: the M goes the slow way, takes
 // the scheduler's lock and finds its P gone. If T3 reads 1, the taker gives up and takes `revoked` back; the M may
-// have seen it or not, and in the slow way, under the lock, finds that it still has its P. Where the kernel has no
-// membarrier, E1, E3, T1 and T3 are sequentially consistent instead, and no barrier is needed.
+// have seen it or not, and in the slow way, under the lock, finds that it still has its P.
 //
 // Leaving stores depth with release; T3 reads it with acquire: what the M did with the P is visible to the next owner.
 //
@@ -21,11 +20,10 @@
 // there may the goroutine be suspended.
 #pragma once
 
+#include "runtime/asymmetric.hpp"
 #include "sched/types.hpp"
 
 namespace weft::rt {
-
-extern bool entry_needs_fence;  // no membarrier here
 
 WEFT_NOINLINE M* enter_slow(M* m) noexcept;
 
@@ -39,15 +37,9 @@ inline M* enter_runtime() noexcept {
   M* m = this_m();
   if (!m) return nullptr;
   std::uint32_t depth = m->depth.load(relaxed);
-  std::uint32_t requests;
-  if (WEFT_UNLIKELY(entry_needs_fence)) {
-    m->depth.exchange(depth + 1, seq_cst);
-    requests = m->requests.load(seq_cst);
-  } else {
-    m->depth.store(depth + 1, relaxed);
-    std::atomic_signal_fence(seq_cst);
-    requests = m->requests.load(relaxed);
-  }
+  m->depth.store(depth + 1, relaxed);                  // E1
+  light_barrier();                                     // E2
+  std::uint32_t requests = m->requests.load(relaxed);  // E3
   return WEFT_UNLIKELY(requests != 0 && depth == 0) ? enter_slow(m) : m;
 }
 

@@ -12,6 +12,7 @@ namespace {
 
 constexpr nanos look_every = 100 * microsecond;  // the poller, while local work exists
 constexpr int steal_rounds = 4;
+constexpr nanos doze_time = 100 * microsecond;
 constexpr int runnext_grace_spins = 80;  // about 3 µs
 
 nanos earlier(nanos a, nanos b) noexcept {
@@ -66,9 +67,9 @@ G* steal_runnext(P* victim) noexcept {
   G* next = victim->runq.peek_next();
   if (!next) return nullptr;
   if (victim->status.load(relaxed) == p_status::running) {
-    std::uint64_t dispatches = victim->count.dispatches.get();
+    std::uint64_t before = dispatches(victim);
     for (int i = 0; i < runnext_grace_spins; ++i) cpu_relax();
-    if (victim->count.dispatches.get() != dispatches || victim->runq.peek_next() != next) return nullptr;
+    if (dispatches(victim) != before || victim->runq.peek_next() != next) return nullptr;
   }
   return victim->runq.steal_next(next);
 }
@@ -116,6 +117,16 @@ steal_result steal_work(M* m, P* mine, nanos* now, nanos* next_timer) {
   return {};
 }
 
+// Work that is not some P's very next.
+bool work_in_rings() noexcept {
+  if (sched.global_size.load(seq_cst) != 0) return true;
+  std::uint32_t n = sched.procs.load(acquire);
+  for (std::uint32_t i = 0; i < n; ++i) {
+    if (!sched.idle_mask.has(i) && !sched.all_ps[i].load(acquire)->runq.ring_empty()) return true;
+  }
+  return false;
+}
+
 // After the M gave its P up (S3): is there work that somebody made ready meanwhile? If so, takes a
 // P for it.
 P* recheck_queues() noexcept {
@@ -130,8 +141,43 @@ P* recheck_queues() noexcept {
   return idle_p_get();
 }
 
+// Dozing. Two goroutines that talk to each other on one P make work ready a million times a second that the P will do
+// itself in a moment. If each M that comes to help and finds nothing goes to sleep, the next such wake-up wakes a
+// thread again, and so on: half of the time goes into waking and sleeping. So an M that was wanted, span, and found
+// nothing sleeps a bounded time and then looks again, and counts as spinning meanwhile: nobody wakes another one.
+// It goes on as long as help was wanted during its last doze.
+//
+//     who makes work ready                          the dozer, without a P
+//     A1  append it                                 D1  dozer = itself (seq_cst)
+//     A2  spinning != 0: more than runnext?         D2  look at every queue, then sleep `doze_time`
+//         then swap dozer for null and wake it      D3  swap dozer for null; taken: wait for the wake-up
+//                                                   D4  look at every queue; at last S2, S3
+//
+//     More than runnext is not delayed: if A2 reads no dozer, D1 comes later and D2 sees A1. What lies in runnext
+//     while its P computes waits for D4 at most, `doze_time`. Nothing is lost, as S3 comes after all.
+//
+// True: the M has a P again, there may be work.
+bool doze(M* m) noexcept {
+  while (sched.help_wanted.exchange(false, relaxed) && sched.idle_ps.load(relaxed) < sched.procs.load(relaxed)) {
+    if (sched.shutting_down.load(relaxed) || sched.world_stopping.load(relaxed)) return false;
+    // Somebody has to sleep in the poller first.
+    if (sched.last_poll.load(relaxed) != 0 && (anybody_waits_for_io() || earliest_timer() != 0)) return false;
+    M* nobody = nullptr;
+    if (!sched.dozer.compare_exchange_strong(nobody, m, seq_cst, relaxed)) return false;  // D1
+    if (!work_in_rings()) m->parked.sleep_until(nanotime() + doze_time);                  // D2
+    M* me = m;
+    if (!sched.dozer.compare_exchange_strong(me, nullptr, seq_cst, relaxed)) m->parked.sleep();  // D3
+    m->parked.clear();
+    if (P* p = recheck_queues()) {  // D4
+      acquirep(m, p);
+      return true;
+    }
+  }
+  return false;
+}
+
 void start_spinning(M* m) noexcept {
-  m->spinning = true;
+  m->spinning.store(true, relaxed);
   sched.spinning.fetch_add(1, seq_cst);
 }
 
@@ -243,8 +289,8 @@ G* find_runnable(M* m, bool* inherit) noexcept {
 
     // Spinning is for at most half of the busy Ps: it is work that may be in vain.
     std::uint32_t procs = sched.procs.load(relaxed);
-    if (m->spinning || 2 * sched.spinning.load(relaxed) < procs - sched.idle_ps.load(relaxed)) {
-      if (!m->spinning) start_spinning(m);
+    if (m->spinning.load(relaxed) || 2 * sched.spinning.load(relaxed) < procs - sched.idle_ps.load(relaxed)) {
+      if (!m->spinning.load(relaxed)) start_spinning(m);
       steal_result r = steal_work(m, p, &now, &next_timer);
       if (r.g) return r.g;
       if (r.ran_timers) continue;
@@ -258,9 +304,10 @@ G* find_runnable(M* m, bool* inherit) noexcept {
       releasep(m);
       idle_p_put(p);  // S1
     }
-    bool was_spinning = m->spinning;
+    bool was_spinning = m->spinning.load(relaxed);
     if (was_spinning) {
-      m->spinning = false;
+      if (doze(m)) continue;
+      m->spinning.store(false, relaxed);
       sched.spinning.fetch_sub(1, seq_cst);  // S2
     }
     if (P* again = recheck_queues()) {  // S3

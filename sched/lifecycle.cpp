@@ -7,6 +7,7 @@
 // and what it owns stay as they are.
 
 #include "netpoll/netpoll.hpp"
+#include "runtime/g_pool.hpp"
 #include "runtime/sanitizer.hpp"
 #include "sched/proc.hpp"
 
@@ -19,6 +20,8 @@ namespace weft::rt {
 namespace {
 
 constinit atomic<bool> started{false};
+
+void first_steps(thread_state* ts) noexcept { leave_runtime(static_cast<M*>(ts)); }
 
 void calibrate_ticks() noexcept {
   static bool done = false;
@@ -39,9 +42,11 @@ void ready_if_not_abandoned(G* g) noexcept {
 // What the frames of a goroutine own that never ran to its end is not a leak to LeakSanitizer: it can be reached from
 // there.
 void show_to_leak_sanitizer(G* g) noexcept {
+  __lsan_register_root_region(g, sizeof *g);
+  const stack* s = g->own_stack;
   auto* from = static_cast<std::byte*>(g->context);
-  if (from < g->stack_lo || from >= g->stack_hi) return;
-  __lsan_register_root_region(from, static_cast<std::size_t>(reinterpret_cast<std::byte*>(g + 1) - from));
+  if (!from || from < s->lo || from >= s->hi) return;
+  __lsan_register_root_region(from, static_cast<std::size_t>(s->hi - from));
 }
 
 bool is_unfinished(const G* g) noexcept {
@@ -67,6 +72,8 @@ void reset() noexcept {
   sched.idle_ms = sched.idle_locked_ms = sched.live_ms = sched.detached_ms = 0;
   sched.all_ms.clear();
   sched.spinning.store(0, relaxed);
+  sched.dozer.store(nullptr, relaxed);
+  sched.help_wanted.store(false, relaxed);
   sched.poll_waiters.store(0, relaxed);
   sched.poll_until.store(0, relaxed);
   sched.last_poll.store(nanotime(), relaxed);
@@ -105,7 +112,7 @@ void start_runtime(const scheduler_options& options) {
   if (started.exchange(true, seq_cst)) throw std::logic_error("weft::run(): a runtime is running already");
   try {
     if (int error = netpoll_init()) throw std::system_error(error, std::generic_category(), "weft::run(): epoll");
-    static bool once = (init_membarrier(), poll_set_ready(ready_if_not_abandoned),
+    static bool once = (poll_set_ready(ready_if_not_abandoned), set_goroutine_life({first_steps, end_goroutine}),
                         set_dump_hook([](bool all) noexcept { dump_goroutines(2, all); }), true);
     (void)once;
     if (lsan_running()) {
@@ -119,6 +126,7 @@ void start_runtime(const scheduler_options& options) {
     pthread_sigmask(SIG_SETMASK, nullptr, &sched.signal_mask);
     sched.default_stacks = stack_class_for(options.stack_size);
     for (std::uint32_t i = 0; i < options.procs; ++i) make_p(i);
+    make_room_for_goroutines();
   } catch (...) {
     started.store(false, seq_cst);
     throw;
@@ -185,7 +193,8 @@ void stop_runtime() noexcept {
     p->timers.clear();
     bool inherit;
     while (p->runq.get(&inherit)) {}
-    while (G* g = p->free_gs.pop()) spawn_abort(g);
+    while (G* g = p->free_gs.pop()) g_put(&g, 1);
+    while (stack* s = p->free_stacks.pop()) stack_put(s->origin, &s, 1);
     p->m.store(nullptr, relaxed);
     p->status.store(p_status::dead, relaxed);
     spawned += p->count.spawned.get();

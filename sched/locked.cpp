@@ -15,7 +15,7 @@ void lock_os_thread(M* m) noexcept {
   ++g->lock_depth;
   g->locked_to_thread = true;
   g->locked_thread = m;
-  m->locked_g = g;
+  m->locked_g.store(g, relaxed);
 }
 
 void unlock_os_thread(M* m) noexcept {
@@ -24,7 +24,7 @@ void unlock_os_thread(M* m) noexcept {
   if (--g->lock_depth > 0) return;
   g->locked_to_thread = false;
   g->locked_thread = nullptr;
-  m->locked_g = nullptr;
+  m->locked_g.store(nullptr, relaxed);
 }
 
 void stop_locked_m(M* m) noexcept {

@@ -8,16 +8,15 @@ namespace {
 
 // Whether the M has to go by its scheduler loop before it runs the next goroutine: somebody asked for something, it is
 // time to look at timers and the poller, or at the global queue, or the thread is tied to its goroutine.
-bool must_visit_scheduler(M* m, P* p) noexcept {
+inline bool must_visit_scheduler(M* m, P* p) noexcept {
   if (m->requests.load(relaxed) != 0 || m->g->locked_to_thread) return true;
   std::uint64_t look = p->next_look.load(relaxed);
   if (look != 0 && cpu_ticks() >= look) return true;
-  return is_turn_of_global_queue(p) && sched.global_size.load(relaxed) != 0;
+  return sched.global_size.load(relaxed) != 0 && is_turn_of_global_queue(p);
 }
 
 // The goroutine to switch to without going by the scheduler's loop, or null.
-G* next_local(M* m, P* p) noexcept {
-  if (WEFT_UNLIKELY(must_visit_scheduler(m, p))) return nullptr;
+inline G* next_local(M* m, P* p) noexcept {
   bool inherit;
   G* g = p->runq.get(&inherit);
   if (!g) return nullptr;
@@ -25,8 +24,7 @@ G* next_local(M* m, P* p) noexcept {
     m->picked = g;
     return nullptr;
   }
-  if (!inherit) p->sched_tick.store(p->sched_tick.load(relaxed) + 1, relaxed);
-  p->count.dispatches.add();
+  count_dispatch(p, inherit);
   g->set_state(g_state::runnable, g_state::running);
   return g;
 }
@@ -85,8 +83,9 @@ M* park(M* m, after_switch commit, void* arg, wait_reason why) noexcept {
   P* p = m->p.load(relaxed);
   p->count.parks[static_cast<std::size_t>(why)].add();
   g->wait_since = sched.coarse_now.load(relaxed);
-  if (WEFT_UNLIKELY(g->has_canary)) stack_check_canary(g);
-  G* next = next_local(m, p);
+  if (WEFT_UNLIKELY(stack_canaries_in_use())) stack_check_canary(g);
+  G* next = WEFT_UNLIKELY(must_visit_scheduler(m, p)) ? nullptr : next_local(m, p);
+  if (next && !next->context) begin(p, next);
   return static_cast<M*>(switch_to(m, next ? next : &m->g0, commit, arg));
 }
 
@@ -132,10 +131,11 @@ void ready(G* g) noexcept {
   }
   M* m = this_m();
   P* p = m ? m->p.load(relaxed) : nullptr;
+  help h = help::now;
   if (WEFT_LIKELY(p != nullptr)) {
     WEFT_CHECK(m->depth.load(relaxed) > 0, "ready({}) outside the runtime", g->id);
     g->set_state(g_state::waiting, g_state::runnable);
-    runqput(p, g, put_where::next);  // A1
+    h = runqput(p, g, put_where::next);  // A1
   } else {
     lock_guard hold(sched.mutex);
     if (!sched.running.load(relaxed) || sched.shutting_down.load(relaxed)) return;  // it never runs again
@@ -143,7 +143,7 @@ void ready(G* g) noexcept {
     g->set_state(g_state::waiting, g_state::runnable);
     global_put(g);
   }
-  if (sched.idle_ps.load(seq_cst) != 0) wakep();  // A2
+  if (sched.idle_ps.load(seq_cst) != 0) wakep(h);  // A2
 }
 
 void ready_all(g_list& gs) noexcept {
@@ -192,27 +192,39 @@ M* yield_now(M* m) noexcept {
   G* g = m->g;
   P* p = m->p.load(relaxed);
   p->count.yields.add();
-  if (WEFT_UNLIKELY(g->has_canary)) stack_check_canary(g);
+  if (WEFT_UNLIKELY(stack_canaries_in_use())) stack_check_canary(g);
   bool visit = must_visit_scheduler(m, p);
   G* next = visit ? nullptr : next_local(m, p);
   if (!next && !visit && !m->picked && sched.global_size.load(relaxed) == 0) return m;  // nobody else
+  if (next && !next->context) begin(p, next);
   g->set_state(g_state::running, g_state::runnable);
   return static_cast<M*>(switch_to(m, next ? next : &m->g0, queue_again, nullptr));
 }
 
-void end_goroutine() noexcept {
+G* end_goroutine() noexcept {
   M* m = enter_runtime();
   G* g = m->g;
-  if (WEFT_UNLIKELY(g->has_canary)) stack_check_canary(g);
+  P* p = m->p.load(relaxed);
+  if (WEFT_UNLIKELY(stack_canaries_in_use())) stack_check_canary(g);
   if (g->locked_to_thread) {
     g->lock_depth = 1;
     unlock_os_thread(m);
   }
-  if (!g->system) m->p.load(relaxed)->count.ended.add();
-  G* next = next_local(m, m->p.load(relaxed));
+  if (!g->system) p->count.ended.add();
+  G* next = WEFT_UNLIKELY(must_visit_scheduler(m, p)) ? nullptr : next_local(m, p);
   g->set_state(g_state::running, g_state::dead);
+  if (next && !next->context) {
+    // Its life can begin where this one ends, without a switch, if it needs no stack of its own.
+    if (!next->own_stack && g->own_stack->origin == sched.default_stacks) {
+      begin_in_place(m, g, next);
+      recycle(p, g);
+      leave_runtime(m);
+      return next;
+    }
+    begin(p, next);
+  }
   switch_to(
-      m, next ? next : &m->g0, [](G* dead, void*) { recycle(dead, owner_of(dead)); }, nullptr);
+      m, next ? next : &m->g0, [](G* dead, void*) { recycle(owner_of(dead)->p.load(relaxed), dead); }, nullptr);
   WEFT_ASSERT(false, "goroutine {} ran on after its end", g->id);
   __builtin_unreachable();
 }

@@ -29,7 +29,7 @@ void ready_all(g_list& gs) noexcept;
 // Everything runnable now gets its turn first.
 [[nodiscard]] M* yield_now(M* m) noexcept;
 
-// Ends the calling goroutine; its stack is reused.
-[[noreturn]] void end_goroutine() noexcept;
+// The calling goroutine has ended; its stack is reused. Returns with another one that begins on it.
+G* end_goroutine() noexcept;
 
 }  // namespace weft::rt

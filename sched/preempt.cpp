@@ -2,23 +2,7 @@
 
 #include "sched/proc.hpp"
 
-#include <linux/membarrier.h>
-#include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 namespace weft::rt {
-
-void heavy_barrier() noexcept {
-  if (entry_needs_fence) return;  // both sides are seq_cst then
-  // Threads that do not run now had their barrier when they were switched out.
-  // It can fail for lack of memory, and then only later helps.
-  while (::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) ::sched_yield();
-}
-
-void init_membarrier() noexcept {
-  entry_needs_fence = ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) != 0;
-}
 
 bool detach_running(P* p) noexcept {
   M* m = p->m.load(relaxed);

@@ -26,6 +26,8 @@
 //     Otherwise A2 wakes one. What only this P can run (its own queue, while it runs) is never lost either way; the
 //     protocol decides whether somebody else may help.
 //
+//     An M may doze between giving up its P and S2, still counted as spinning (find.cpp).
+//
 //     Go looks again only after spinning, and keeps a flag (needspinning) for the M that gives up its P without having
 //     spun (issue 45867). Looking again always costs one read per P before a sleep, and needs no flag.
 //
@@ -114,7 +116,7 @@ void* m_thread(void* arg) noexcept {
   char name[16];
   *fmt::format_to_n(name, sizeof name - 1, "weft-m{}", m->id).out = '\0';
   pthread_setname_np(pthread_self(), name);
-  adopt_thread_stack(&m->g0);
+  adopt_thread_stack(&m->g0, &m->thread_stack);
   ::prctl(PR_SET_TIMERSLACK, 1UL);  // else the kernel adds up to 50 µs to every deadline
   void* signal_stack = make_signal_stack();
   m_main(m);
@@ -146,7 +148,7 @@ M* new_m(P* p, bool spinning) noexcept {
   m->g = &m->g0;
   m->random = random_source(0x9e3779b97f4a7c15u * (id + 1));
   m->next_p = p;
-  m->spinning = spinning;
+  m->spinning.store(spinning, relaxed);
 
   M* raw = m.release();  // belongs to its thread, and to all_ms
   if (pthread_create(&raw->thread, nullptr, m_thread, raw) == 0) return raw;
@@ -185,7 +187,7 @@ void startm(P* p, bool spinning) noexcept {
       return;  // a P in the caller's hands stays there: the runtime ends
     }
     if (M* m = idle_m_get()) {
-      m->spinning = spinning;
+      m->spinning.store(spinning, relaxed);
       m->next_p = p;
       m->parked.wakeup();  // under the lock: the M may be gone once the runtime ends
       return;
@@ -217,9 +219,14 @@ void stopm(M* m) noexcept {
   if (P* p = std::exchange(m->next_p, nullptr)) acquirep(m, p);
 }
 
-void wakep() noexcept {
+void wakep(help h) noexcept {
+  if (!sched.help_wanted.load(relaxed)) sched.help_wanted.store(true, relaxed);
   std::uint32_t none = 0;
-  if (sched.spinning.load(seq_cst) != 0 || !sched.spinning.compare_exchange_strong(none, 1, seq_cst, relaxed)) return;
+  if (sched.spinning.load(seq_cst) != 0 || !sched.spinning.compare_exchange_strong(none, 1, seq_cst, relaxed)) {
+    M* m = h == help::now ? sched.dozer.load(seq_cst) : nullptr;
+    if (m && sched.dozer.compare_exchange_strong(m, nullptr, seq_cst, relaxed)) m->parked.wakeup();
+    return;
+  }
   P* p;
   {
     lock_guard hold(sched.mutex);
@@ -235,7 +242,7 @@ void wakep() noexcept {
 }
 
 void resetspinning(M* m) noexcept {
-  m->spinning = false;
+  m->spinning.store(false, relaxed);
   sched.spinning.fetch_sub(1, seq_cst);
   if (sched.idle_ps.load(seq_cst) != 0) wakep();
 }
@@ -280,28 +287,28 @@ namespace {
 // Runs g, which the caller took from a queue, until the M is back on its own stack.
 void execute(M* m, G* g, bool inherit) noexcept {
   P* p = m->p.load(relaxed);
-  if (!inherit) p->sched_tick.store(p->sched_tick.load(relaxed) + 1, relaxed);
-  p->count.dispatches.add();
+  count_dispatch(p, inherit);
   // A request to yield was meant for the last one.
   if (m->requests.load(relaxed) & request::yield) m->requests.fetch_and(~request::yield, relaxed);
   g->set_state(g_state::runnable, g_state::running);
+  if (!g->context) begin(p, g);
   switch_to(m, g, nullptr, nullptr);
 }
 
 // What this M shall run next, or null when the runtime ends.
 G* schedule(M* m, bool* inherit) noexcept {
   for (;;) {
-    if (m->locked_g) {
+    if (m->locked_g.load(relaxed)) {
       stop_locked_m(m);
       if (sched.shutting_down.load(acquire)) return nullptr;
       *inherit = false;
-      return m->locked_g;
+      return m->locked_g.load(relaxed);
     }
     G* g = std::exchange(m->picked, nullptr);
     *inherit = false;
     if (!g) g = find_runnable(m, inherit);
     if (!g) return nullptr;
-    if (m->spinning) resetspinning(m);
+    if (m->spinning.load(relaxed)) resetspinning(m);
     if (g->locked_to_thread && g->locked_thread != m) {
       start_locked_m(m, g);
       continue;

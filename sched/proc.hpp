@@ -9,7 +9,10 @@
 namespace weft::rt {
 
 // --- M and P (proc.cpp)
-void wakep() noexcept;                      // one more M shall look for work, if a P idles and nobody looks
+// One more M shall look for work, if a P idles and nobody looks. `soon`: the work is what this P will most likely do
+// next itself (runnext), so an M that dozes may finish its doze (find.cpp).
+enum class help : bool { now, soon };
+void wakep(help h = help::now) noexcept;
 void startm(P* p, bool spinning) noexcept;  // an M runs p (null: an idle one); spinning: the caller has counted it
 void stopm(M* m) noexcept;                  // sleeps until it is passed a P or the runtime ends
 void handoffp(P* p) noexcept;               // the caller owns p and cannot run it
@@ -23,9 +26,9 @@ void resetspinning(M* m) noexcept;
 
 // --- queues (runqueues.cpp)
 enum class put_where : bool { next, tail };
-void runqput(P* p, G* g, put_where where) noexcept;
-void global_put(G* g) noexcept;                   // sched
-G* global_get(P* p, std::uint32_t max) noexcept;  // sched: one to run, more into p's ring
+help runqput(P* p, G* g, put_where where) noexcept;  // soon: there is but g, and it is next
+void global_put(G* g) noexcept;                      // sched
+G* global_get(P* p, std::uint32_t max) noexcept;     // sched: one to run, more into p's ring
 
 // --- finding work (find.cpp)
 G* find_runnable(M* m, bool* inherit) noexcept;
@@ -39,9 +42,8 @@ void unlock_os_thread(M* m) noexcept;
 
 // --- taking Ps, stopping the world (preempt.cpp, world.cpp)
 bool detach_running(P* p) noexcept;  // sched: takes p from an M in user code; the caller owns p then
-void init_membarrier() noexcept;
-void heavy_barrier() noexcept;   // a full barrier on every running thread of the process
-void stop_the_world() noexcept;  // inside the runtime; the caller's P is stopped too
+// Inside the runtime; the caller's P is stopped too. False: `deadline` came first, and some still run.
+bool stop_the_world(nanos deadline = forever) noexcept;
 void start_the_world() noexcept;
 [[nodiscard]] M* acquire_world(M* m) noexcept;  // inside the runtime: waits for other stoppers, then stops it
 void release_world() noexcept;                  // starts it again
@@ -62,8 +64,11 @@ bool retake_syscall(P* p) noexcept;  // true: the caller owns p
 // --- spawning (spawn.cpp)
 G* spawn_begin(std::size_t stack_size);  // 0: default. Throws std::bad_alloc, std::logic_error
 void spawn_abort(G* g) noexcept;
-std::uint64_t spawn_commit(G* g) noexcept;  // returns its id
-void recycle(G* g, M* m) noexcept;          // after its last switch
+std::uint64_t spawn_commit(G* g) noexcept;                      // returns its id
+void* closure_room(G* g, std::size_t size, std::size_t align);  // null: too large. Throws std::bad_alloc
+void begin(P* p, G* g) noexcept;                                // g has not begun: now it can be switched to
+void recycle(P* p, G* g) noexcept;                              // g has ended, and nobody is on its stack
+void make_room_for_goroutines();                                // throws std::bad_alloc
 std::size_t count_goroutines() noexcept;
 
 // --- timers and I/O (timing.cpp, io.cpp)

@@ -75,11 +75,10 @@ class basic_run_queue {
     for (;;) {
       if (tail_.load(relaxed) == head) return nullptr;
       G* g = ring_[head % Capacity].load(relaxed);
-      if (head_.compare_exchange_strong(head, head + 1, release, acquire)) {
-        // Whatever lies in the next slot is a G, or was one: G memory stays.
-        if (const G* after = ring_[(head + 1) % Capacity].load(relaxed)) prefetch(after);
-        return g;
-      }
+      if (!head_.compare_exchange_strong(head, head + 1, release, acquire)) continue;
+      // Whatever lies in the next slot is a G, or was one: G memory stays.
+      if (const G* after = ring_[(head + 1) % Capacity].load(relaxed)) prefetch(after);
+      return g;
     }
   }
 
@@ -96,6 +95,12 @@ class basic_run_queue {
       G* next = next_.load(seq_cst);
       if (tail == tail_.load(seq_cst)) return head == tail && next == nullptr;
     }
+  }
+
+  // The same for the ring only.
+  bool ring_empty() const noexcept {
+    std::uint32_t head = head_.load(seq_cst);
+    return tail_.load(seq_cst) == head;
   }
 
   std::uint32_t size() const noexcept {

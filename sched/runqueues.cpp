@@ -21,12 +21,13 @@ bool put_slow(P* p, G* g) noexcept {
 
 }  // namespace
 
-void runqput(P* p, G* g, put_where where) noexcept {
+help runqput(P* p, G* g, put_where where) noexcept {
   if (where == put_where::next) {
     g = p->runq.put_next(g);
-    if (!g) return;
+    if (!g) return help::soon;
   }
   while (!p->runq.put(g, run_queue::barrier::publish) && !put_slow(p, g)) {}
+  return help::now;
 }
 
 void global_put(G* g) noexcept {

@@ -1,38 +1,82 @@
-// Spawning: a G from the P's free list, its closure on its own stack, then onto the run queue as the next to run.
+// The two ends of a goroutine.
+//
+// Spawning takes a G from the P's free list and queues it as the next to run. It has no stack yet: begin() gives it one
+// when it is first dispatched, or it begins in place, on the stack of the goroutine that ends there (park.cpp:
+// end_goroutine). So a goroutine that waits for its first turn costs a header, and ten thousand that run to their end
+// one after the other use one stack.
+//
+// A closure that is too large for the header goes to the top of the stack, and a stack of another size than the
+// default is another class's: such goroutines get theirs at once.
+//
+// Nothing may fail where a goroutine is dispatched or queued. Therefore no G is made before there is room for it
+// (make_room_for_goroutines): in the global queue, and among the slots of the default class, besides those that Ps may
+// keep free in their caches.
 
+#include "runtime/g_pool.hpp"
 #include "sched/proc.hpp"
 
+#include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace weft::rt {
 
 namespace {
 
-constexpr std::size_t free_batch = 32;  // how many Gs move between a P's free list and their class's
+constexpr std::size_t batch_size = p_cache / 2;  // how many move between a P's cache and the pool behind it
 constexpr std::uint64_t id_batch = 16;
+constexpr std::size_t room_step = 64;
 
-// A G of the default class from the P's free list, refilled from the class's; null: there is none.
-G* take_free(P* p) noexcept {
+// From the P's cache, refilled from the pool; null: there is none.
+G* take_free_g(P* p) noexcept {
   if (G* g = p->free_gs.pop()) return g;
-  G* batch[free_batch];
-  std::size_t n = stack_take_free(sched.default_stacks, batch, free_batch);
+  G* batch[batch_size];
+  std::size_t n = g_take_free(batch, batch_size);
   for (std::size_t i = 0; i < n; ++i) p->free_gs.push(batch[i]);
   return p->free_gs.pop();
 }
 
-// Every goroutine can be in the global queue, and where one is put there nothing may fail: room for a new one is made
-// while it is spawned.
-void make_room_in_global_queue() {
-  std::size_t slots = stack_slots();
-  if (WEFT_LIKELY(slots <= sched.global_room.load(relaxed))) return;
-  lock_guard hold(sched.mutex);
-  sched.global.reserve(slots);
-  sched.global_room.store(sched.global.capacity(), relaxed);
+stack* take_free_stack(P* p) noexcept {
+  if (stack* s = p->free_stacks.pop()) return s;
+  stack* batch[batch_size];
+  std::size_t n = stack_take_free(sched.default_stacks, batch, batch_size);
+  for (std::size_t i = 0; i < n; ++i) p->free_stacks.push(batch[i]);
+  return p->free_stacks.pop();
 }
 
-void first_steps(thread_state* ts) noexcept { leave_runtime(static_cast<M*>(ts)); }
+void put_free_g(P* p, G* g) noexcept {
+  if (p->free_gs.full()) {
+    G* batch[batch_size];
+    p->free_gs.drop_oldest(batch_size, batch);
+    g_put(batch, batch_size);
+  }
+  p->free_gs.push(g);
+}
 
-constexpr goroutine_frame frame{first_steps, end_goroutine};
+void put_free_stack(P* p, stack* s) noexcept {
+  s->user = nullptr;
+  if (s->origin != sched.default_stacks) return stack_put(s->origin, &s, 1);
+  if (p->free_stacks.full()) {
+    stack* batch[batch_size];
+    p->free_stacks.drop_oldest(batch_size, batch);
+    stack_put(sched.default_stacks, batch, batch_size);
+  }
+  p->free_stacks.push(s);  // the warmest is the next to be used
+}
+
+void give_stack(G* g, stack_class* c) {
+  stack* s = stack_take(c);
+  s->user = g;
+  g->own_stack = s;
+}
+
+void clean(G* g) noexcept {
+  g->context = nullptr;
+  g->park_frame = nullptr;
+  g->closure = nullptr;
+  g->name[0] = '\0';
+  g->system = false;
+}
 
 std::uint64_t next_id(P* p) noexcept {
   if (!p) return sched.next_g_id.fetch_add(1, relaxed);
@@ -51,63 +95,89 @@ void throw_if_not_running(const char* what) {
   }
 }
 
+void make_room_for_goroutines() {
+  std::size_t want = std::max(g_count() + room_step, sched.goroutine_room.load(relaxed));
+  std::size_t in_caches = 0;
+  for (auto& slot : sched.all_ps) {
+    if (!slot.load(acquire)) break;
+    in_caches += p_cache;
+  }
+  stack_reserve(sched.default_stacks, want + in_caches);
+  lock_guard hold(sched.mutex);
+  sched.global.reserve(want);
+  if (sched.goroutine_room.load(relaxed) < want) sched.goroutine_room.store(want, relaxed);
+}
+
 G* spawn_begin(std::size_t stack_size) {
   runtime_scope scope;
-  stack_class* c = sched.default_stacks;
-  if (stack_size != 0 && stack_size != stack_size_of(c)) c = stack_class_for(stack_size);
-  G* g = nullptr;
-  if (c == sched.default_stacks && scope.m()) g = take_free(scope.m()->p.load(relaxed));
-  if (!g) {
-    g = stack_take(c);
+  P* p = scope.m() ? scope.m()->p.load(relaxed) : nullptr;
+  G* g = p ? take_free_g(p) : nullptr;
+  while (WEFT_UNLIKELY(!g)) {
+    g = g_take(sched.goroutine_room.load(relaxed));
+    if (!g) make_room_for_goroutines();
+  }
+  if (WEFT_UNLIKELY(stack_size != 0)) {
     try {
-      make_room_in_global_queue();
+      stack_class* c = stack_class_for(stack_size);
+      if (c != sched.default_stacks) give_stack(g, c);
     } catch (...) {
       spawn_abort(g);
       throw;
     }
   }
-  g->closure = nullptr;
   return g;
 }
 
+void* closure_room(G* g, std::size_t size, std::size_t align) {
+  if (WEFT_LIKELY(size <= sizeof g->small_closure && align <= 16)) return g->closure = g->small_closure;
+  if (!g->own_stack) {
+    runtime_scope scope;
+    give_stack(g, sched.default_stacks);
+  }
+  return reserve_closure(g, size, align);
+}
+
 void spawn_abort(G* g) noexcept {
-  g->name[0] = '\0';
-  stack_put(g->origin, &g, 1);
+  clean(g);
+  if (stack* s = std::exchange(g->own_stack, nullptr)) {
+    s->user = nullptr;
+    stack_put(s->origin, &s, 1);
+  }
+  g_put(&g, 1);
+}
+
+void begin(P* p, G* g) noexcept {
+  stack* s = g->own_stack;
+  if (!s) s = take_free_stack(p);
+  if (!s) s = stack_take(sched.default_stacks);  // reserved
+  begin_on(g, s);
 }
 
 std::uint64_t spawn_commit(G* g) noexcept {
   runtime_scope scope;
   P* p = scope.m() ? scope.m()->p.load(relaxed) : nullptr;
+  help h = help::now;
   std::uint64_t id = next_id(p);
   g->id = id;
-  prepare(g, &frame);
   g->set_state(g_state::idle, g_state::runnable);
   if (p) {
     if (!g->system) p->count.spawned.add();
-    runqput(p, g, put_where::next);  // A1
+    h = runqput(p, g, put_where::next);  // A1
   } else {
     lock_guard hold(sched.mutex);
     if (!sched.running.load(relaxed) || sched.shutting_down.load(relaxed)) return id;  // it never runs
     if (!g->system) sched.foreign_spawned.fetch_add(1, relaxed);
     global_put(g);
   }
-  if (sched.idle_ps.load(seq_cst) != 0) wakep();  // A2
+  if (sched.idle_ps.load(seq_cst) != 0) wakep(h);  // A2
   return id;
 }
 
-void recycle(G* g, M* m) noexcept {
+void recycle(P* p, G* g) noexcept {
   g->set_state(g_state::dead, g_state::idle);
-  g->closure = nullptr;
-  g->name[0] = '\0';
-  g->system = false;
-  P* p = m->p.load(relaxed);
-  if (g->origin != sched.default_stacks) return stack_put(g->origin, &g, 1);
-  if (p->free_gs.full()) {
-    G* batch[free_batch];
-    p->free_gs.drop_oldest(free_batch, batch);
-    stack_put(sched.default_stacks, batch, free_batch);
-  }
-  p->free_gs.push(g);  // the warmest stack is the next to be used
+  clean(g);
+  if (stack* s = std::exchange(g->own_stack, nullptr)) put_free_stack(p, s);
+  put_free_g(p, g);
 }
 
 std::size_t count_goroutines() noexcept {

@@ -46,6 +46,8 @@ class owned_counter {
 //   dead      beyond procs()                          set_procs
 enum class p_status : std::uint8_t { idle, running, syscall, stopped, dead };
 
+inline constexpr std::size_t p_cache = 64;  // free Gs and free stacks that a P keeps
+
 struct alignas(cache_line) P {
   explicit P(std::uint32_t number) noexcept : id(number) {}
 
@@ -53,7 +55,7 @@ struct alignas(cache_line) P {
   atomic<p_status> status{p_status::dead};
   atomic<M*> m{nullptr};                  // owner; read by sysmon
   P* next_idle = nullptr;                 // sched
-  atomic<std::uint32_t> sched_tick{0};    // owner: one more for each new time slice
+  atomic<std::uint64_t> sched_tick{0};    // owner: one more for each new time slice
   atomic<std::uint32_t> syscall_tick{0};  // owner: one more for each system call
 
   run_queue runq;
@@ -64,18 +66,20 @@ struct alignas(cache_line) P {
 
   timer_heap timers;
 
-  // Owner: dead goroutines of the default stack class, ready for reuse.
-  g_stack<64> free_gs;
+  // Owner: dead goroutines, and stacks of the default class, ready for reuse.
+  small_stack<G, p_cache> free_gs;
+  small_stack<stack, p_cache> free_stacks;
   std::uint64_t id_next = 0, id_end = 0;
 
   struct {
-    owned_counter spawned, ended, dispatches, yields, steals, polls;
+    owned_counter spawned, ended, inherited, yields, steals, polls;
     std::array<owned_counter, wait_reasons> parks;
   } count;
 
   // sysmon's own notes about this P.
   struct {
-    std::uint32_t sched_tick = 0, syscall_tick = 0;
+    std::uint64_t sched_tick = 0;
+    std::uint32_t syscall_tick = 0;
     nanos sched_when = 0, syscall_when = 0;
   } seen;
 };
@@ -94,13 +98,13 @@ struct alignas(cache_line) M : thread_state {
   atomic<std::uint32_t> depth{1};
   atomic<std::uint32_t> requests{0};
 
-  atomic<P*> p{nullptr};   // this M; whoever detaches its P
-  P* next_p = nullptr;     // whoever wakes this M passes it a P
-  P* syscall_p = nullptr;  // this M: the P it left behind
-  bool spinning = false;   // this M
+  atomic<P*> p{nullptr};         // this M; whoever detaches its P
+  P* next_p = nullptr;           // whoever wakes this M passes it a P
+  P* syscall_p = nullptr;        // this M: the P it left behind
+  atomic<bool> spinning{false};  // this M
 
-  G* picked = nullptr;    // a goroutine that the fast path took and may not run itself
-  G* locked_g = nullptr;  // lock_os_thread
+  G* picked = nullptr;           // a goroutine that the fast path took and may not run itself
+  atomic<G*> locked_g{nullptr};  // this M: lock_os_thread
 
   note parked;             // where it sleeps
   M* next_idle = nullptr;  // sched
@@ -108,6 +112,7 @@ struct alignas(cache_line) M : thread_state {
 
   random_source random;
   G g0;
+  stack thread_stack;  // g0's
   std::uint32_t id = 0;
   pthread_t thread{};
   int tid = 0;  // the kernel's number
@@ -155,6 +160,8 @@ struct scheduler {
   alignas(cache_line) atomic<std::uint32_t> idle_ps{0};
   atomic<std::uint32_t> spinning{0};
   atomic<std::uint32_t> global_size{0};
+  atomic<M*> dozer{nullptr};        // whoever swaps it for null wakes it (find.cpp)
+  atomic<bool> help_wanted{false};  // somebody called wakep since the dozer fell asleep
 
   alignas(cache_line) atomic<nanos> last_poll{0};  // 0: somebody blocks in the poller
   atomic<nanos> poll_until{0};                     // until when; 0: for ever
@@ -165,7 +172,7 @@ struct scheduler {
   alignas(cache_line) lock mutex{lock_rank::sched};
   // sched:
   g_queue global;
-  atomic<std::size_t> global_room{0};  // its capacity
+  atomic<std::size_t> goroutine_room{0};  // as many can be in it, and have stacks (spawn.cpp)
   P* idle_p_list = nullptr;
   M* idle_m_list = nullptr;
   std::uint32_t idle_ms = 0;
@@ -215,8 +222,17 @@ union scheduler_storage {
 extern scheduler_storage the_scheduler;
 inline constexpr scheduler& sched = the_scheduler.value;
 
+// A goroutine is about to run on p; inherit: in the time slice of the one before.
+inline void count_dispatch(P* p, bool inherit) noexcept {
+  if (inherit) return p->count.inherited.add();
+  p->sched_tick.store(p->sched_tick.load(relaxed) + 1, relaxed);
+}
+inline std::uint64_t dispatches(const P* p) noexcept { return p->sched_tick.load(relaxed) + p->count.inherited.get(); }
+
 // Every 61st time slice of a P the global queue comes first; a prime, so that no program's rhythm meets it.
-inline bool is_turn_of_global_queue(const P* p) noexcept { return p->sched_tick.load(relaxed) % 61 == 60; }
+inline bool is_turn_of_global_queue(const P* p) noexcept {
+  return static_cast<std::uint32_t>(p->sched_tick.load(relaxed)) % 61 == 60;
+}
 
 inline bool anybody_waits_for_io() noexcept {
   return sched.poll_waiters.load(seq_cst) + sched.foreign_poll_waiters.load(seq_cst) != 0;

@@ -52,7 +52,7 @@ P* make_p(std::uint32_t id) {
   return p;
 }
 
-void stop_the_world() noexcept {
+bool stop_the_world(nanos deadline) noexcept {
   M* m = this_m();
   P* own = m ? m->p.load(relaxed) : nullptr;
   lock_guard hold(sched.mutex);
@@ -62,19 +62,22 @@ void stop_the_world() noexcept {
   }
   if (own) own->status.store(p_status::stopped, relaxed);
   while (!stop_what_stands_still(own)) {
+    nanos now = nanotime();
+    if (now >= deadline) return false;
     sched.mutex.release_lock();
-    sched.stop_note.sleep_until(nanotime() + look_again_every);
+    sched.stop_note.sleep_until(now + look_again_every);
     sched.stop_note.clear();
     sched.mutex.acquire_lock();
   }
+  return true;
 }
 
 void stop_for_the_world(M* m) noexcept {
   {
     lock_guard hold(sched.mutex);
     if (!sched.world_stopping.load(relaxed)) return;
-    if (m->spinning) {
-      m->spinning = false;
+    if (m->spinning.load(relaxed)) {
+      m->spinning.store(false, relaxed);
       sched.spinning.fetch_sub(1, seq_cst);
     }
     releasep(m)->status.store(p_status::stopped, relaxed);
@@ -134,6 +137,7 @@ std::uint32_t set_procs(std::uint32_t n) {
   std::uint32_t old = sched.procs.load(relaxed);
   try {
     for (std::uint32_t i = 0; i < n; ++i) make_p(i);
+    make_room_for_goroutines();  // its cache needs some
   } catch (...) {
     leave_runtime(m);
     throw;

@@ -1,6 +1,7 @@
 // WEFT_DEBUG=schedtrace=MS[,scheddetail=1]: every MS milliseconds a line on stderr about the scheduler, in Go's format;
 // with detail one more for each P, M and G. What is read here changes meanwhile: each number is right, not all at once.
 
+#include "runtime/g_pool.hpp"
 #include "sysmon/sysmon.hpp"
 
 #include <iterator>
@@ -36,7 +37,8 @@ void write_ms(text& out) {
   for (const M* m : sched.all_ms) {
     const P* p = m->p.load(relaxed);
     fmt::format_to(std::back_inserter(out), "  M{}: p={} spinning={} idle={} locked={} thread={}\n", m->id,
-                   p ? static_cast<int>(p->id) : -1, m->spinning, m->in_idle_list, m->locked_g != nullptr, m->tid);
+                   p ? static_cast<int>(p->id) : -1, m->spinning.load(relaxed), m->in_idle_list,
+                   m->locked_g.load(relaxed) != nullptr, m->tid);
   }
 }
 

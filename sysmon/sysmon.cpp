@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <csignal>
 #include <system_error>
+#include <unistd.h>
 
 namespace weft::rt {
 
@@ -36,6 +37,7 @@ constexpr std::uint32_t hog_limit = 256;
 struct monitor {
   pthread_t thread{};
   atomic<bool> stop{false};
+  atomic<bool> quit{false};
   note wake_for_stop;
 };
 constinit monitor the_monitor;
@@ -88,7 +90,7 @@ int retake(nanos now, bool overdue) noexcept {
     P* p = sched.all_ps[i].load(acquire);
     p_status s = p->status.load(acquire);
     if (s == p_status::running) {
-      std::uint32_t tick = p->sched_tick.load(relaxed);
+      std::uint64_t tick = p->sched_tick.load(relaxed);
       if (p->seen.sched_tick != tick) {
         p->seen.sched_tick = tick;
         p->seen.sched_when = now;
@@ -145,6 +147,16 @@ void poll_if_nobody_did(nanos now) noexcept {
   ready_all(woken);
 }
 
+// Not in the signal's handler: the dump may allocate, and a stack is read while nobody resumes it.
+[[noreturn]] void quit() noexcept {
+  constexpr nanos patience = second;
+  nanos deadline = nanotime() + patience;
+  while (!sched.world.try_acquire_lock() && nanotime() < deadline) pause(millisecond);
+  stop_the_world(deadline);
+  dump_goroutines(STDERR_FILENO, true);
+  _exit(2);
+}
+
 void run_monitor() noexcept {
   const nanos trace_period = sched.options.trace_period;
   const nanos start = nanotime();
@@ -159,6 +171,7 @@ void run_monitor() noexcept {
       interval = std::min(interval * 2, longest_pause);
     }
     pause(interval);
+    if (the_monitor.quit.load(acquire)) quit();
     nanos now = nanotime();
     if (all_idle() || sched.world_stopping.load(acquire)) {
       nanos until = now + sched.options.force_tick_period / 2;
@@ -202,6 +215,12 @@ void start_sysmon() {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error) throw std::system_error(error, std::generic_category(), "weft::run(): cannot start a thread");
   pthread_setname_np(the_monitor.thread, "weft-sysmon");
+}
+
+void request_quit() noexcept {
+  the_monitor.quit.store(true, release);
+  sched.sysmon_note.wakeup();
+  the_monitor.wake_for_stop.wakeup();
 }
 
 void stop_sysmon() noexcept {

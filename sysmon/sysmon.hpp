@@ -8,6 +8,9 @@ namespace weft::rt {
 void start_sysmon();  // throws std::system_error
 void stop_sysmon() noexcept;
 
+// sysmon dumps all goroutines to stderr and ends the process with code 2. Async-signal-safe.
+void request_quit() noexcept;
+
 // The forced tick (forced_tick.cpp): starts the housekeeping goroutine.
 void start_housekeeper();
 // By sysmon: wakes it if its time has come.

@@ -101,7 +101,8 @@ void chan_retain(chan_core* c) noexcept { c->references.fetch_add(1, rt::relaxed
 
 void chan_release(chan_core* c) noexcept {
   // acq_rel: what every former holder did with the channel happened before it is destroyed.
-  if (c->references.fetch_sub(1, rt::acq_rel) != 1) return;
+  // Who holds the only reference needs no locked instruction to see it.
+  if (c->references.load(rt::acquire) != 1 && c->references.fetch_sub(1, rt::acq_rel) != 1) return;
   while (c->count.load(rt::relaxed) > 0) {
     c->destroy(c->slot_at(c->head));
     c->drop_head();

@@ -52,7 +52,7 @@ rt::G* this_goroutine_or_throw(const char* what) {
 void run_user_code(void* closure) noexcept {
   rt::G* g = rt::this_thread()->g;
   try {
-    reinterpret_cast<void (*)(void*)>(g->user_entry)(closure);
+    g->user_entry(closure);
   } catch (const goroutine_exit&) {
   } catch (...) {
     die_of_exception(std::current_exception());
@@ -103,14 +103,19 @@ new_goroutine spawn_begin(const go_options& o, std::size_t size, std::size_t ali
   rt::G* g = rt::spawn_begin(o.stack_size);
   g->spawn_pc = __builtin_return_address(0);
   if (!o.name.empty()) set_name(g, o.name);
-  return {g, rt::reserve_closure(g, size, align)};
+  try {
+    return {g, rt::closure_room(g, size, align)};
+  } catch (...) {
+    rt::spawn_abort(g);
+    throw;
+  }
 }
 
 void spawn_abort(new_goroutine g) noexcept { rt::spawn_abort(static_cast<rt::G*>(g.handle)); }
 
 std::uint64_t spawn_commit(new_goroutine ng, void (*entry)(void*)) noexcept {
   auto* g = static_cast<rt::G*>(ng.handle);
-  g->user_entry = reinterpret_cast<void*>(entry);
+  g->user_entry = entry;
   g->entry = run_user_code;
   return rt::spawn_commit(g);
 }

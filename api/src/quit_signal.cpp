@@ -1,16 +1,24 @@
 #include "api/src/quit_signal.hpp"
 
 #include "runtime/fatal.hpp"
-#include "sched/proc.hpp"
+#include "sysmon/sysmon.hpp"
 
+#include <atomic>
 #include <unistd.h>
 
 namespace weft::detail {
 
 namespace {
 
+constinit std::atomic<int> signals{0};
+
+// sysmon does the rest. If it cannot (a second signal), this thread does what it can.
 void on_quit(int) {
-  rt::print_error("SIGQUIT: quit\n\n");
+  if (signals.fetch_add(1) == 0) {
+    rt::print_error("SIGQUIT: quit\n\n");
+    rt::request_quit();
+    return;
+  }
   rt::dump_goroutines(STDERR_FILENO, true);
   _exit(2);
 }

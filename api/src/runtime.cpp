@@ -131,7 +131,7 @@ stats runtime_stats() noexcept {
     rt::P* p = slot.load(rt::acquire);
     if (!p) break;
     s.spawned += p->count.spawned.get();
-    s.dispatches += p->count.dispatches.get();
+    s.dispatches += rt::dispatches(p);
     s.yields += p->count.yields.get();
     s.steals += p->count.steals.get();
     s.polls += p->count.polls.get();

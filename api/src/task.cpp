@@ -69,7 +69,8 @@ task_state* task_make(std::size_t size, std::size_t align, void (*destroy)(void*
 }
 
 void task_release(task_state* t) noexcept {
-  if (t->references.fetch_sub(1, rt::acq_rel) != 1) return;
+  // Who holds the only reference needs no locked instruction to see it.
+  if (t->references.load(rt::acquire) != 1 && t->references.fetch_sub(1, rt::acq_rel) != 1) return;
   if (t->has_value && t->destroy) t->destroy(t->result);
   std::size_t align = t->align;
   t->~task_state();

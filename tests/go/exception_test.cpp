@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <dlfcn.h>
 #include <exception>
 #include <memory>
 #include <set>
@@ -13,6 +14,7 @@
 #include <string>
 #include <thread>
 #include <unistd.h>
+#include <unwind.h>
 #include <vector>
 #include <weft/weft.hpp>
 
@@ -274,3 +276,9 @@ TEST_CASE("local: one that is made while others are destroyed is destroyed, too"
 }
 
 TEST_CASE("local: on a thread that is no goroutine it is an error") { CHECK_THROWS_AS(*a_pointer, std::logic_error); }
+
+TEST_CASE("the unwinder of the program is not libunwind's") {
+  Dl_info info{};
+  REQUIRE(::dladdr(reinterpret_cast<void*>(&_Unwind_RaiseException), &info) != 0);
+  CHECK(std::string(info.dli_fname).find("libunwind.so.8") == std::string::npos);
+}

@@ -76,7 +76,13 @@ TEST_CASE("sleep: those who sleep shorter wake first") {
         woke.send(i);
       });
     }
-    for (int i = 0; i < n; ++i) CHECK(woke.recv() == i);
+    // Those that are due within one stall of the machine wake together, in any order.
+    int last = 0;
+    for (int i = 0; i < n; ++i) {
+      int now = *woke.recv();
+      CHECK(now > last - 10);
+      last = std::max(last, now);
+    }
   });
 }
 
@@ -755,7 +761,8 @@ TEST_CASE("many: 10,000 timers at random times, a third of them stopped, a third
         stopped += timers[k].stop();
       } else if (k % 3 == 1) {
         auto d = std::chrono::microseconds(random() % 60000);
-        due[k] = (clock::now() + d - base).count();
+        // It may still run at its first time.
+        due[k] = std::min<std::int64_t>(due[k], (clock::now() + d - base).count());
         moved += timers[k].reset(d);
       }
     }

@@ -18,7 +18,7 @@
 //
 //     unlock                                  a waiter that becomes first in the queue (arm)
 //     U0  must_wake_ == 0?   (plain)          W0  must_wake_ = 1, ++bell
-//     U1  held_ = 0          (release)        W1  membarrier: a full barrier on every thread of the process
+//     U1  held_ = 0          (release)        W1  heavy barrier (runtime/asymmetric.hpp)
 //         compiler barrier                    W2  held_ == 0? then take it, else sleep
 //     U2  bell == 0?         (plain)
 //
@@ -39,10 +39,7 @@
 #include "weft/sync/mutex.hpp"
 
 #include "api/src/sync/parking.hpp"
-
-#include <linux/membarrier.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include "runtime/asymmetric.hpp"
 
 #include <algorithm>
 
@@ -65,18 +62,10 @@ constexpr int heir_looks = 8;
 // only.
 constinit rt::atomic<std::uint32_t> rings_for_all{0};
 
-bool register_for_membarrier() noexcept {
-  if (::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0) return true;
-  ring_for_all(+1);
-  return false;
-}
-
-const bool has_membarrier = register_for_membarrier();
-
-void barrier_on_all_threads() noexcept {
-  // Once registered, only a passing lack of memory can fail it.
-  while (has_membarrier && ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) {}
-}
+[[maybe_unused]] const bool rings_without_membarrier = [] {
+  if (!rt::membarrier_works()) ring_for_all(+1);
+  return !rt::membarrier_works();
+}();
 
 bool abandoned(const sync_waiter& w) noexcept { return w.g->get_state() == rt::g_state::abandoned; }
 
@@ -235,8 +224,8 @@ bool mutex::lock_slow(std::int64_t deadline) {
     q.bucket.mutex.acquire_lock();
     if (!w.queued) q.join(w, *this);
     w.heir = false;
-    if (q.settle(*this)) barrier_on_all_threads();  // W0, W1
-    bool mine = try_lock();                         // W2
+    if (q.settle(*this)) rt::heavy_barrier();  // W0, W1
+    bool mine = try_lock();                    // W2
     if (!mine) {
       if (!q.wait(scope, w, deadline)) {
         if (rt::nanotime() < deadline) continue;  // not weft's thread: looks again

@@ -65,15 +65,14 @@ chan_status wait(rt::runtime_scope& scope, chan_core* c, void* value, std::int64
   return w.success ? chan_status::done : chan_status::closed;
 }
 
+// Not inlined: chan_send and chan_recv then have next to no prologue where they say "not ready" at once.
 template <const operation& op>
-chan_status operate(chan_core* c, void* value, std::int64_t timeout) {
+WEFT_NOINLINE chan_status operate(chan_core* c, void* value, std::int64_t timeout) {
   if (WEFT_UNLIKELY(!c)) {
     if (timeout == wait_forever) wait_on_nil(op.why_nil);
     sleep_ns(timeout);
     return chan_status::would_block;
   }
-  if (timeout <= 0 && (op.send ? c->send_would_block() : c->recv_would_block())) return chan_status::would_block;
-
   rt::runtime_scope scope;
   waiter* to_wake = nullptr;
   c->mutex.acquire_lock();
@@ -112,9 +111,15 @@ void chan_release(chan_core* c) noexcept {
   ::operator delete (static_cast<void*>(c), std::align_val_t{align});
 }
 
-chan_status chan_send(chan_core* c, void* value, std::int64_t timeout) { return operate<sending>(c, value, timeout); }
+chan_status chan_send(chan_core* c, void* value, std::int64_t timeout) {
+  if (timeout <= 0 && c && c->send_would_block()) return chan_status::would_block;
+  return operate<sending>(c, value, timeout);
+}
 
-chan_status chan_recv(chan_core* c, void* out, std::int64_t timeout) { return operate<receiving>(c, out, timeout); }
+chan_status chan_recv(chan_core* c, void* out, std::int64_t timeout) {
+  if (timeout <= 0 && c && c->recv_would_block()) return chan_status::would_block;
+  return operate<receiving>(c, out, timeout);
+}
 
 void chan_close(chan_core* c) {
   if (!c) throw std::logic_error("weft: close of a nil channel");

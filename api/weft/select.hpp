@@ -46,15 +46,34 @@ struct select_limit {
   std::int64_t wait() const noexcept { return rank < 0 ? dont_wait : rank; }
 };
 
+// An lvalue channel is not counted: a case used directly in select(...) refers to the caller's handle. `chan_handle`
+// stands for the others.
+class borrowed_chan {
+ public:
+  borrowed_chan(const chan_handle& c) noexcept : core_(c.core()) {}
+  chan_core* core() const noexcept { return core_; }
+  chan_handle owned() const noexcept {
+    if (core_) chan_retain(core_);
+    return chan_handle(core_);
+  }
+
+ private:
+  chan_core* core_;
+};
+inline chan_handle owned_chan(chan_handle&& c) noexcept { return std::move(c); }
+inline chan_handle owned_chan(const borrowed_chan& c) noexcept { return c.owned(); }
+
 // What select asks of a case: its operation, and what to do when it was chosen.
 //   op()       the operation, for channel cases
 //   run(s)     after it was done with status s
+//   owned()    the same case, owning what it refers to
 
-template <class T, class F>
+template <class T, class C, class F>
 class recv_case {
  public:
   static constexpr bool is_channel = true;
-  recv_case(chan_handle c, F f) : chan_(std::move(c)), handler_(std::move(f)) {}
+  recv_case(C c, F f) : chan_(std::move(c)), handler_(std::move(f)) {}
+  auto owned() && { return recv_case<T, chan_handle, F>(owned_chan(std::move(chan_)), std::move(handler_)); }
 
   select_op op() noexcept { return {chan_.core(), value_.address(), false}; }
 
@@ -73,16 +92,17 @@ class recv_case {
   }
 
  private:
-  chan_handle chan_;
+  C chan_;
   slot<T> value_;
   F handler_;
 };
 
-template <class F>
-class recv_case<void, F> {
+template <class C, class F>
+class recv_case<void, C, F> {
  public:
   static constexpr bool is_channel = true;
-  recv_case(chan_handle c, F f) : chan_(std::move(c)), handler_(std::move(f)) {}
+  recv_case(C c, F f) : chan_(std::move(c)), handler_(std::move(f)) {}
+  auto owned() && { return recv_case<void, chan_handle, F>(owned_chan(std::move(chan_)), std::move(handler_)); }
   select_op op() noexcept { return {chan_.core(), nullptr, false}; }
   void run(chan_status s) {
     if constexpr (std::is_invocable_v<F&, bool>) {
@@ -94,18 +114,18 @@ class recv_case<void, F> {
   }
 
  private:
-  chan_handle chan_;
+  C chan_;
   F handler_;
 };
 
 // V: T (owned: a value that had to be converted, or a case kept in a select_case), or T& (refers to the caller's).
 // `Keep`: an lvalue was given, which is copied and not moved from.
-template <class T, class V, bool Keep, class F>
+template <class T, class C, class V, bool Keep, class F>
 class send_case {
  public:
   static constexpr bool is_channel = true;
   template <class U>
-  send_case(chan_handle c, U&& v, F f) : chan_(std::move(c)), value_(std::forward<U>(v)), handler_(std::move(f)) {}
+  send_case(C c, U&& v, F f) : chan_(std::move(c)), value_(std::forward<U>(v)), handler_(std::move(f)) {}
 
   select_op op() {
     if constexpr (Keep) {
@@ -121,8 +141,9 @@ class send_case {
     handler_();
   }
 
-  // The same case with a value of its own.
-  auto owned() && { return send_case<T, T, Keep, F>(std::move(chan_), take_value(), std::move(handler_)); }
+  auto owned() && {
+    return send_case<T, chan_handle, T, Keep, F>(owned_chan(std::move(chan_)), take_value(), std::move(handler_));
+  }
 
  private:
   T take_value() {
@@ -133,17 +154,18 @@ class send_case {
     }
   }
   struct nothing {};
-  chan_handle chan_;
+  C chan_;
   V value_;
   [[no_unique_address]] std::conditional_t<Keep, std::optional<T>, nothing> copy_;
   F handler_;
 };
 
-template <class F>
+template <class C, class F>
 class send_signal_case {
  public:
   static constexpr bool is_channel = true;
-  send_signal_case(chan_handle c, F f) : chan_(std::move(c)), handler_(std::move(f)) {}
+  send_signal_case(C c, F f) : chan_(std::move(c)), handler_(std::move(f)) {}
+  auto owned() && { return send_signal_case<chan_handle, F>(owned_chan(std::move(chan_)), std::move(handler_)); }
   select_op op() noexcept { return {chan_.core(), nullptr, true}; }
   void run(chan_status s) {
     if (s == chan_status::closed) throw_channel_closed("send");
@@ -151,7 +173,7 @@ class send_signal_case {
   }
 
  private:
-  chan_handle chan_;
+  C chan_;
   F handler_;
 };
 
@@ -183,14 +205,23 @@ class default_case {
 }  // namespace detail
 
 // Receive from c; f takes std::optional<T> (nullopt: closed), T (closed: throws channel_closed), or nothing; for
-// chan<void> bool or nothing.
+// chan<void> bool or nothing. Here and in on_send: an lvalue c is referred to and must outlive the case; turned into a
+// select_case, it shares the channel.
 template <class T, class F = detail::no_handler>
 auto on_recv(const recv_chan<T>& c, F f = {}) {
-  return detail::recv_case<T, F>(c, std::move(f));
+  return detail::recv_case<T, detail::borrowed_chan, F>(c, std::move(f));
 }
 template <class T, class F = detail::no_handler>
 auto on_recv(const chan<T>& c, F f = {}) {
-  return detail::recv_case<T, F>(c, std::move(f));
+  return detail::recv_case<T, detail::borrowed_chan, F>(c, std::move(f));
+}
+template <class T, class F = detail::no_handler>
+auto on_recv(recv_chan<T>&& c, F f = {}) {
+  return detail::recv_case<T, detail::chan_handle, F>(std::move(c), std::move(f));
+}
+template <class T, class F = detail::no_handler>
+auto on_recv(chan<T>&& c, F f = {}) {
+  return detail::recv_case<T, detail::chan_handle, F>(std::move(c), std::move(f));
 }
 
 // Receive from c into out, which must outlive the select.
@@ -200,42 +231,70 @@ auto on_recv(const recv_chan<T>& c, std::optional<T>& out) {
 }
 template <class T>
 auto on_recv(const chan<T>& c, std::optional<T>& out) {
-  return on_recv(recv_chan<T>(c), out);
+  return on_recv(c, [&out](std::optional<T> v) { out = std::move(v); });
+}
+template <class T>
+auto on_recv(recv_chan<T>&& c, std::optional<T>& out) {
+  return on_recv(std::move(c), [&out](std::optional<T> v) { out = std::move(v); });
+}
+template <class T>
+auto on_recv(chan<T>&& c, std::optional<T>& out) {
+  return on_recv(std::move(c), [&out](std::optional<T> v) { out = std::move(v); });
 }
 
 namespace detail {
-template <class T, class V, class F>
-auto make_send_case(chan_handle c, V&& v, F f) {
+template <class T, class C, class V, class F>
+auto make_send_case(C c, V&& v, F f) {
   constexpr bool is_t = std::is_same_v<std::remove_cvref_t<V>, T>;
   if constexpr (is_t && std::is_lvalue_reference_v<V>) {
-    return send_case<T, const T&, true, F>(std::move(c), v, std::move(f));
+    return send_case<T, C, const T&, true, F>(std::move(c), v, std::move(f));
   } else if constexpr (is_t && !std::is_const_v<std::remove_reference_t<V>>) {
-    return send_case<T, T&, false, F>(std::move(c), static_cast<T&>(v), std::move(f));
+    return send_case<T, C, T&, false, F>(std::move(c), static_cast<T&>(v), std::move(f));
   } else {
-    return send_case<T, T, false, F>(std::move(c), T(std::forward<V>(v)), std::move(f));
+    return send_case<T, C, T, false, F>(std::move(c), T(std::forward<V>(v)), std::move(f));
   }
 }
+template <class T, class V>
+concept sendable = !std::is_void_v<T> && std::is_constructible_v<T, V>;
 }  // namespace detail
 
 // Send v to c. Used directly in select(...), it refers to v, which is moved from (an rvalue) or copied (an lvalue) only
 // if this case is chosen. Turned into a select_case, it owns its value.
 template <class T, class V, class F = detail::no_handler>
-  requires(!std::is_void_v<T> && std::is_constructible_v<T, V>)
+  requires detail::sendable<T, V>
 auto on_send(const send_chan<T>& c, V&& v, F f = {}) {
-  return detail::make_send_case<T>(c, std::forward<V>(v), std::move(f));
+  return detail::make_send_case<T, detail::borrowed_chan>(c, std::forward<V>(v), std::move(f));
 }
 template <class T, class V, class F = detail::no_handler>
-  requires(!std::is_void_v<T> && std::is_constructible_v<T, V>)
+  requires detail::sendable<T, V>
 auto on_send(const chan<T>& c, V&& v, F f = {}) {
-  return detail::make_send_case<T>(c, std::forward<V>(v), std::move(f));
+  return detail::make_send_case<T, detail::borrowed_chan>(c, std::forward<V>(v), std::move(f));
+}
+template <class T, class V, class F = detail::no_handler>
+  requires detail::sendable<T, V>
+auto on_send(send_chan<T>&& c, V&& v, F f = {}) {
+  return detail::make_send_case<T, detail::chan_handle>(std::move(c), std::forward<V>(v), std::move(f));
+}
+template <class T, class V, class F = detail::no_handler>
+  requires detail::sendable<T, V>
+auto on_send(chan<T>&& c, V&& v, F f = {}) {
+  return detail::make_send_case<T, detail::chan_handle>(std::move(c), std::forward<V>(v), std::move(f));
 }
 template <class F = detail::no_handler>
 auto on_send(const send_chan<void>& c, F f = {}) {
-  return detail::send_signal_case<F>(c, std::move(f));
+  return detail::send_signal_case<detail::borrowed_chan, F>(c, std::move(f));
 }
 template <class F = detail::no_handler>
 auto on_send(const chan<void>& c, F f = {}) {
-  return detail::send_signal_case<F>(c, std::move(f));
+  return detail::send_signal_case<detail::borrowed_chan, F>(c, std::move(f));
+}
+template <class F = detail::no_handler>
+auto on_send(send_chan<void>&& c, F f = {}) {
+  return detail::send_signal_case<detail::chan_handle, F>(std::move(c), std::move(f));
+}
+template <class F = detail::no_handler>
+auto on_send(chan<void>&& c, F f = {}) {
+  return detail::send_signal_case<detail::chan_handle, F>(std::move(c), std::move(f));
 }
 
 // Chosen if no other case was ready within d; zero or less: at once. Of several the earliest counts.
@@ -331,11 +390,21 @@ inline std::size_t select(std::vector<select_case>& cases) {
 }
 inline std::size_t select(std::vector<select_case>&& cases) { return select(cases); }
 
+namespace detail {
+
+// One channel and a default is Go's non-blocking send or receive.
+inline select_outcome select_one(const select_op& op, std::int64_t timeout) {
+  chan_status s = op.send ? chan_send(op.chan, op.value, timeout) : chan_recv(op.chan, op.value, timeout);
+  return {s == chan_status::would_block ? select_outcome::none : 0, s};
+}
+
+}  // namespace detail
+
 template <class... Cases>
   requires(!(std::is_same_v<std::remove_cvref_t<Cases>, std::vector<select_case>> || ...))
 std::size_t select(Cases&&... cases) {
   constexpr std::size_t channels = (std::size_t{std::remove_cvref_t<Cases>::is_channel} + ... + 0);
-  std::array<detail::select_op, channels == 0 ? 1 : channels> ops{};
+  std::array<detail::select_op, channels == 0 ? 1 : channels> ops;
   std::array<std::size_t, channels == 0 ? 1 : channels> index_of{};
   detail::select_limit limit;
   std::size_t n = 0, i = 0;
@@ -349,7 +418,12 @@ std::size_t select(Cases&&... cases) {
     ++i;
   };
   (add(cases), ...);
-  detail::select_outcome r = detail::chan_select(channels == 0 ? nullptr : ops.data(), channels, limit.wait());
+  detail::select_outcome r;
+  if constexpr (channels == 1) {
+    r = detail::select_one(ops[0], limit.wait());
+  } else {
+    r = detail::chan_select(channels == 0 ? nullptr : ops.data(), channels, limit.wait());
+  }
   std::size_t chosen = r.index == detail::select_outcome::none ? limit.index : index_of[r.index];
   i = 0;
   [[maybe_unused]] auto run = [&](auto& c) {

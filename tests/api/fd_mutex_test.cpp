@@ -84,13 +84,16 @@ TEST_CASE("first come, first served") {
     REQUIRE(o.mutex.lock(side::read) == entry::entered);
     std::vector<int> order;
     std::vector<weft::task<void>> calls;
+    std::atomic<int> begun{0};
     for (int i = 0; i < 10; ++i) {
       calls.push_back(weft::spawn([&, i] {
+        ++begun;
         (void)o.mutex.lock(side::read);
         order.push_back(i);
         o.count(o.mutex.unlock(side::read));
       }));
-      weft::sleep(1ms);
+      while (begun <= i) weft::yield();
+      weft::sleep(2ms);
     }
     o.count(o.mutex.unlock(side::read));
     for (auto& c : calls) c.join();

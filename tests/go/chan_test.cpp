@@ -344,10 +344,14 @@ TEST_CASE("waiting receivers are served first come, first served") {
         chan<int> c;
         std::array<std::atomic<int>, n> got{};
         weft::wait_group all;
+        int begun = 0;
         for (int i = 0; i < n; ++i) {
-          all.go([=, &got] { got[static_cast<std::size_t>(i)] = *c.recv(); });
-          weft::sleep(200us);
-          if (i == 0) weft::sleep(a_while);
+          all.go([=, &got, &begun] {
+            ++begun;
+            got[static_cast<std::size_t>(i)] = *c.recv();
+          });
+          while (begun <= i) weft::yield();
+          for (int k = 0; k < 3; ++k) weft::yield();
         }
         for (int i = 0; i < n; ++i) c.send(i);
         all.wait();

@@ -219,12 +219,21 @@ void stopm(M* m) noexcept {
   if (P* p = std::exchange(m->next_p, nullptr)) acquirep(m, p);
 }
 
+namespace {
+
+void rouse_dozer() noexcept {
+  lock_guard hold(sched.mutex);  // the M may be gone once the runtime ends
+  if (sched.shutting_down.load(relaxed)) return;
+  if (M* m = sched.dozer.exchange(nullptr, seq_cst)) m->parked.wakeup();
+}
+
+}  // namespace
+
 void wakep(help h) noexcept {
   if (!sched.help_wanted.load(relaxed)) sched.help_wanted.store(true, relaxed);
   std::uint32_t none = 0;
   if (sched.spinning.load(seq_cst) != 0 || !sched.spinning.compare_exchange_strong(none, 1, seq_cst, relaxed)) {
-    M* m = h == help::now ? sched.dozer.load(seq_cst) : nullptr;
-    if (m && sched.dozer.compare_exchange_strong(m, nullptr, seq_cst, relaxed)) m->parked.wakeup();
+    if (h == help::now && sched.dozer.load(seq_cst)) rouse_dozer();
     return;
   }
   P* p;

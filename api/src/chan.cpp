@@ -36,6 +36,14 @@ constexpr operation receiving{false, &chan_core::recv_now, rt::wait_reason::chan
 // Under c's lock, which it gives up: waits for the other side.
 template <const operation& op>
 chan_status wait(rt::runtime_scope& scope, chan_core* c, void* value, std::int64_t timeout) {
+  if (!op.send && WEFT_UNLIKELY(c->timer != nullptr)) {
+    try {
+      timer_begin_wait(c);
+    } catch (...) {
+      c->mutex.release_lock();
+      throw;
+    }
+  }
   waiter w;
   w.g = scope.g();
   w.value = value;
@@ -102,6 +110,7 @@ void chan_release(chan_core* c) noexcept {
   // acq_rel: what every former holder did with the channel happened before it is destroyed.
   // Who holds the only reference needs no locked instruction to see it.
   if (c->references.load(rt::acquire) != 1 && c->references.fetch_sub(1, rt::acq_rel) != 1) return;
+  if (c->timer) return timer_channel_gone(c);
   while (c->count.load(rt::relaxed) > 0) {
     c->destroy(c->slot_at(c->head));
     c->drop_head();
@@ -148,9 +157,9 @@ void chan_close(chan_core* c) {
   }
 }
 
-std::size_t chan_size(const chan_core* c) noexcept { return c && !c->is_timer ? c->count.load(rt::relaxed) : 0; }
+std::size_t chan_size(const chan_core* c) noexcept { return c && !c->timer ? c->count.load(rt::relaxed) : 0; }
 
-std::size_t chan_capacity(const chan_core* c) noexcept { return c && !c->is_timer ? c->capacity : 0; }
+std::size_t chan_capacity(const chan_core* c) noexcept { return c && !c->timer ? c->capacity : 0; }
 
 void throw_channel_closed(const char* operation) {
   throw channel_closed((std::string("weft: ") + operation + " on a closed channel").c_str());

@@ -79,6 +79,13 @@ class wait_queue {
   waiter* last_ = nullptr;
 };
 
+class timer_core;
+
+// Of a timer's channel, under its lock (time.cpp).
+void timer_catch_up(chan_core* c) noexcept;      // a value that is due by now is in the buffer
+void timer_begin_wait(chan_core* c);             // somebody is about to wait for a value. Throws std::bad_alloc
+void timer_channel_gone(chan_core* c) noexcept;  // without the lock: the last reference is gone
+
 class chan_core {
  public:
   chan_core(const element& e, std::size_t cap, std::size_t stride_bytes, std::byte* buf) noexcept
@@ -134,6 +141,7 @@ class chan_core {
   }
 
   chan_status recv_now(void* out, waiter** wake) noexcept {
+    if (WEFT_UNLIKELY(timer != nullptr)) timer_catch_up(this);
     if (count.load(rt::relaxed) > 0) {
       pop(out);
       if (waiter* w = senders.claim_first()) {  // there is room now
@@ -157,6 +165,7 @@ class chan_core {
     return !closed.load(rt::acquire) && receivers.looks_empty() && count.load(rt::relaxed) >= capacity;
   }
   bool recv_would_block() const noexcept {
+    if (WEFT_UNLIKELY(timer != nullptr)) return false;  // that takes the clock, and the lock
     // closed last: a channel is not opened again, so it was open when it was seen to be empty.
     return count.load(rt::acquire) == 0 && senders.looks_empty() && !closed.load(rt::acquire);
   }
@@ -164,7 +173,7 @@ class chan_core {
   rt::atomic<std::uint32_t> references{1};
   rt::lock mutex{rt::lock_rank::channel};
   rt::atomic<bool> closed{false};
-  bool is_timer = false;  // of a timer or ticker: shows size and capacity 0
+  timer_core* timer = nullptr;  // of a timer or ticker: shows size and capacity 0
   const element elem;
   const std::size_t capacity;
   const std::size_t stride;

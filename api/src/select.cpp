@@ -134,6 +134,14 @@ select_outcome chan_select(const select_op* ops, std::size_t count, std::int64_t
     return nothing;
   }
 
+  try {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (ops[i].chan && ops[i].chan->timer && !ops[i].send) timer_begin_wait(ops[i].chan);
+    }
+  } catch (...) {
+    ws.unlock_all();
+    throw;
+  }
   rt::G* g = scope.g();
   rt::wait_ticket ticket = g->begin_wait();
   // In the random order, too: a channel in several cases chooses among them by their places in its queue.

@@ -1,5 +1,10 @@
 // Timers and tickers: a channel and a timer of the heaps, tied together by a sequence number.
 //
+// As in Go 1.23, the timer is in a heap only while that matters: it is put there when somebody is about to wait for its
+// channel. Who only looks at the channel reads the clock, and sends itself what is due (timer_catch_up). So a timer
+// that nobody waits for costs no heap operation, from its making over any number of resets to its end. What a heap
+// holds may be left there when nobody waits any more; a ticker leaves it at the first tick that nobody takes.
+//
 // The promise is Go 1.23's: after stop() or reset() has returned, no value of the earlier setting is received. The
 // function of a timer runs without any lock of ours; it takes the channel's lock and sends only if the sequence number
 // it was armed with is still the present one. stop and reset change that number, under the same lock, and drop a value
@@ -37,47 +42,81 @@ void sleep_ns(std::int64_t ns) {
   if (ns > 0) sleep_until_ns(deadline_after(ns));
 }
 
+// Timer and channel in one block of memory. The channel's references keep it, among them one that all handles share;
+// when the last is gone the node goes, and the block with it as soon as no heap holds the node any more.
 class timer_core {
  public:
-  explicit timer_core(std::int64_t period_ns) : period(period_ns), chan(chan_make(element_of<time_point>, 1)) {
-    chan->is_timer = true;
+  timer_core(std::int64_t ns, std::int64_t period_ns) noexcept
+      : chan(element_of<time_point>, 1, sizeof(time_point), reinterpret_cast<std::byte*>(&slot)) {
+    chan.timer = this;
     node.owner = this;
-    node.function = fire;
-    node.arg = this;
     node.dispose = [](rt::timer* t) noexcept { delete static_cast<link*>(t)->owner; };
+    set(ns, period_ns);
   }
-  ~timer_core() { chan_release(chan); }
 
-  // Under chan->mutex. The value of the present setting was not received; it will not be.
+  // All that follows: under chan.mutex.
+
+  void set(std::int64_t ns, std::int64_t period_ns) noexcept {
+    when = ns >= never_ns ? rt::forever : rt::saturating_add(rt::nanotime(), ns < 0 ? 0 : ns);
+    period = period_ns >= never_ns ? 0 : period_ns;
+    armed = true;
+  }
+
+  // The value of the present setting was not received; it will not be.
   bool disarm() noexcept {
-    bool pending = armed || chan->count.load(rt::relaxed) > 0;
+    bool pending = armed || chan.count.load(rt::relaxed) > 0;
     armed = false;
     ++seq;
-    while (chan->count.load(rt::relaxed) > 0) chan->drop_head();
+    if (chan.count.load(rt::relaxed) > 0) chan.drop_head();
     return pending;
   }
 
-  // Under chan->mutex, so that of two resets at once the later number is armed last.
-  void arm(rt::M* m, std::int64_t ns) {
-    if (ns >= never_ns) {
-      armed = true;
-      rt::del_timer(&node);
-      return;
+  // A heap will call fire, or does so now and waits for the lock.
+  bool in_heap() const noexcept {
+    switch (node.status.load(rt::acquire)) {
+      case rt::timer_status::no_status:
+      case rt::timer_status::deleted:
+      case rt::timer_status::removing:
+      case rt::timer_status::removed: return false;
+      default: return true;
     }
-    rt::rearm_timer(m, &node, rt::saturating_add(rt::nanotime(), ns < 0 ? 0 : ns), period >= never_ns ? 0 : period,
-                    fire, this, seq);
-    armed = true;
+  }
+
+  void put_into_heap() {
+    if (when == rt::forever) {
+      rt::del_timer(&node);
+    } else {
+      rt::rearm_timer(rt::this_m(), &node, when, period, fire, this, seq);
+    }
+  }
+
+  // A ticker goes on with the first tick after now.
+  void skip_to(rt::nanos now) noexcept {
+    if (when <= now) when = rt::saturating_add(when, period * (1 + (now - when) / period));
+  }
+
+  // The value that was due at `when` is sent; a pending tick is not doubled.
+  waiter* send(rt::nanos now) noexcept {
+    time_point value{std::chrono::nanoseconds(when)};
+    if (period == 0) {
+      armed = false;
+    } else {
+      skip_to(now);
+    }
+    waiter* to_wake = nullptr;
+    (void)chan.send_now(&value, &to_wake);
+    return to_wake;
   }
 
   static void fire(void* self, std::uint64_t armed_seq, rt::nanos due) noexcept {
     auto* t = static_cast<timer_core*>(self);
-    waiter* to_wake = nullptr;
+    waiter* to_wake;
     {
-      rt::lock_guard hold(t->chan->mutex);
-      if (armed_seq != t->seq || !t->armed) return;  // stopped or reset meanwhile
-      if (t->period == 0) t->armed = false;
-      time_point value{std::chrono::nanoseconds(due)};
-      (void)t->chan->send_now(&value, &to_wake);  // a pending tick is not doubled
+      rt::lock_guard hold(t->chan.mutex);
+      // Stopped or reset meanwhile, or sent already by somebody who looked.
+      if (armed_seq != t->seq || !t->armed || due < t->when) return;
+      to_wake = t->send(rt::nanotime());
+      if (!to_wake) rt::del_timer(&t->node);  // nobody waits: a ticker's next tick need not be noticed
     }
     if (to_wake) wake(to_wake);
   }
@@ -86,63 +125,74 @@ class timer_core {
     timer_core* owner = nullptr;
   };
 
-  // The handles share one reference to the node, the heap holds another; the last one deletes this.
   rt::atomic<std::uint32_t> handles{1};
   link node;
-  std::int64_t period;  // under chan->mutex from here on
+  chan_core chan;
+  time_point slot;
+  // under chan.mutex:
+  rt::nanos when = 0;
+  std::int64_t period = 0;  // 0: once
   std::uint64_t seq = 0;
-  bool armed = false;
-  chan_core* const chan;
+  bool armed = false;  // the value for `when` was not sent
 };
+
+void timer_catch_up(chan_core* c) noexcept {
+  timer_core* t = c->timer;
+  // Whoever waits was here before, and has the heap send it.
+  if (!t->armed || !c->receivers.looks_empty()) return;
+  if (c->count.load(rt::relaxed) > 0) {
+    if (t->period != 0) t->skip_to(rt::nanotime());  // ticks that were due while one was pending are missed
+    return;
+  }
+  rt::nanos now = rt::nanotime();
+  if (now >= t->when) (void)t->send(now);
+}
+
+void timer_begin_wait(chan_core* c) {
+  timer_core* t = c->timer;
+  if (t->armed && !t->in_heap()) t->put_into_heap();
+}
+
+void timer_channel_gone(chan_core* c) noexcept {
+  timer_core* t = c->timer;
+  rt::runtime_scope scope;
+  rt::del_timer(&t->node);
+  t->node.release();
+}
 
 timer_core* timer_make(std::int64_t ns, std::int64_t period_ns) {
   rt::throw_if_not_running("a timer");
-  auto t = std::make_unique<timer_core>(period_ns);
-  rt::runtime_scope scope;
-  rt::lock_guard hold(t->chan->mutex);
-  t->arm(scope.m(), ns);
-  return t.release();
+  return new timer_core(ns, period_ns);
 }
 
 void timer_retain(timer_core* t) noexcept { t->handles.fetch_add(1, rt::relaxed); }
 
 void timer_release(timer_core* t) noexcept {
-  if (t->handles.fetch_sub(1, rt::acq_rel) != 1) return;
-  rt::runtime_scope scope;
-  {
-    rt::lock_guard hold(t->chan->mutex);
-    t->disarm();
-  }
-  rt::del_timer(&t->node);
-  t->node.release();
+  if (t->handles.load(rt::acquire) != 1 && t->handles.fetch_sub(1, rt::acq_rel) != 1) return;
+  if (t->chan.references.load(rt::acquire) != 1) (void)timer_stop(t);
+  chan_release(&t->chan);
 }
 
-chan_core* timer_chan(timer_core* t) noexcept { return t->chan; }
+chan_core* timer_chan(timer_core* t) noexcept { return &t->chan; }
 
 bool timer_stop(timer_core* t) {
   rt::runtime_scope scope;
-  rt::lock_guard hold(t->chan->mutex);
+  rt::lock_guard hold(t->chan.mutex);
   bool pending = t->disarm();
-  rt::del_timer(&t->node);
+  if (t->in_heap()) rt::del_timer(&t->node);
   return pending;
 }
 
 bool timer_reset(timer_core* t, std::int64_t ns, std::int64_t period_ns) {
   rt::throw_if_not_running("timer reset");
   rt::runtime_scope scope;
-  rt::lock_guard hold(t->chan->mutex);
+  rt::lock_guard hold(t->chan.mutex);
   bool pending = t->disarm();
-  t->period = period_ns;
-  t->arm(scope.m(), ns);
+  t->set(ns, period_ns);
+  if (t->in_heap() || !t->chan.receivers.looks_empty()) t->put_into_heap();
   return pending;
 }
 
-chan_core* after_chan(std::int64_t ns) {
-  timer_core* t = timer_make(ns, 0);
-  chan_core* c = t->chan;
-  chan_retain(c);
-  t->node.release();  // no handle: the heap's reference keeps it until it has fired
-  return c;
-}
+chan_core* after_chan(std::int64_t ns) { return &timer_make(ns, 0)->chan; }
 
 }  // namespace weft::detail

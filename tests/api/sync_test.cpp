@@ -792,26 +792,28 @@ TEST_CASE("a run() that ended: its waiters are skipped") {
   static weft::wait_group wg;
   static weft::condition_variable cv;
   static weft::mutex cv_mutex;
-  static std::atomic<int> passed;
-  passed = 0;
+  static std::atomic<int> begun, passed;
+  begun = passed = 0;
   m.lock();
   rw.lock();
   wg.add(1);
   weft::run([&] {
     for (int i = 0; i < 3; ++i) {
-      weft::go([] { m.lock(), ++passed; });
-      weft::go([] { rw.lock(), ++passed; });
-      weft::go([] { rw.lock_shared(), ++passed; });
-      weft::go([] { s.acquire(), ++passed; });
-      weft::go([] { (void)s.try_acquire_for(1h), ++passed; });
-      weft::go([] { e.wait(), ++passed; });
-      weft::go([] { wg.wait(), ++passed; });
+      weft::go([] { ++begun, m.lock(), ++passed; });
+      weft::go([] { ++begun, rw.lock(), ++passed; });
+      weft::go([] { ++begun, rw.lock_shared(), ++passed; });
+      weft::go([] { ++begun, s.acquire(), ++passed; });
+      weft::go([] { ++begun, (void)s.try_acquire_for(1h), ++passed; });
+      weft::go([] { ++begun, e.wait(), ++passed; });
+      weft::go([] { ++begun, wg.wait(), ++passed; });
       weft::go([] {
+        ++begun;
         std::unique_lock lock(cv_mutex);
         cv.wait(lock), ++passed;
       });
     }
-    weft::sleep(5ms);
+    while (begun.load() < 3 * 8) weft::yield();
+    weft::sleep(20ms);  // a lock that one of them held now would stay locked
   });
   // Threads come behind them in the queues.
   std::atomic<int> got{0};

@@ -47,7 +47,7 @@ std::string what(const std::exception_ptr& e) {
   }
 }
 
-void take(const weft::context&) {}
+[[maybe_unused]] void take(const weft::context&) {}
 
 // Part of a temporary, `ctx` cannot be used; part of a variable, it can.
 using temporary_ctx = decltype((weft::with_cancel(weft::background()).ctx));

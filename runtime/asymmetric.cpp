@@ -21,7 +21,7 @@ bool membarrier_works() noexcept {
 
 void heavy_barrier() noexcept {
   full_fence();
-  if (barriers_are_symmetric) return;
+  if (!membarrier_works()) return;
   // Once registered, only a passing lack of memory can fail it.
   while (::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) ::sched_yield();
 }

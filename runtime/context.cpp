@@ -119,7 +119,12 @@ void begin_on(G* g, stack* s) noexcept {
     __asan_unpoison_memory_region(s->lo, static_cast<std::size_t>(top - s->lo));
   }
   if (WEFT_UNLIKELY(tsan_running()) && !s->fiber) s->fiber = __tsan_create_fiber(0);
+  // make_fcontext takes the floating-point control of the moment into the context.
+  float_control ours = float_control::here();
+  bool differs = !(ours == g->floating);
+  if (differs) g->floating.set_here();
   g->context = fc::make_fcontext(top, static_cast<std::size_t>(top - s->lo), first_frame);
+  if (differs) ours.set_here();
   g->exceptions = {};
   g->saved_errno = 0;
   g->fake_stack = nullptr;
@@ -132,6 +137,7 @@ void begin_in_place(thread_state* ts, G* from, G* to) noexcept {
   ts->g = to;
   *ts->exceptions = {};
   *ts->errno_location = 0;
+  if (!(to->floating == float_control::here())) to->floating.set_here();
 }
 
 void* reserve_closure(G* g, std::size_t size, std::size_t align) noexcept {

@@ -49,6 +49,26 @@ struct exception_state {
   unsigned uncaught = 0;
 };
 
+// How the processor rounds and what it traps, and which exceptions it saw. A goroutine begins with what its spawner
+// has, as a thread does; the switch keeps it for each.
+struct float_control {
+#if defined(__x86_64__)
+  std::uint32_t mxcsr = 0x1f80;
+  std::uint16_t x87 = 0x037f;
+
+  static float_control here() noexcept {
+    float_control f;
+    asm volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(f.mxcsr), "=m"(f.x87));
+    return f;
+  }
+  void set_here() const noexcept { asm volatile("ldmxcsr %0\n\tfldcw %1" : : "m"(mxcsr), "m"(x87)); }
+#else
+  static float_control here() noexcept { return {}; }
+  void set_here() const noexcept {}
+#endif
+  bool operator==(const float_control&) const noexcept = default;
+};
+
 using wait_ticket = std::uint64_t;
 inline constexpr wait_ticket no_ticket = 0;
 
@@ -86,10 +106,11 @@ struct alignas(64) G {
   void* fake_stack = nullptr;     // AddressSanitizer's
   void* locals = nullptr;         // goroutine-local variables
   void* locked_thread = nullptr;  // the M of lock_os_thread
-  std::uint32_t lock_depth = 0;
-  bool system = false;  // ours: not counted, not shown
   char name[24] = {};
-  note thread_note;  // kind foreign: what its park sleeps on
+  std::uint32_t lock_depth = 0;
+  note thread_note;          // kind foreign: what its park sleeps on
+  float_control floating{};  // what it begins with
+  bool system = false;       // ours: not counted, not shown
 
   g_state get_state() const noexcept { return state.load(relaxed); }
 

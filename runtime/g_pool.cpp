@@ -30,6 +30,7 @@ struct pool {
   lock mutex{lock_rank::stacks};
   std::vector<G*> free;  // last in, first out; has room for every G
   slab* last = nullptr;
+  std::size_t made = 0;
 };
 
 // Never destroyed: goroutines may still run while static destructors do.
@@ -39,11 +40,11 @@ pool& the_pool() noexcept {
 }
 
 constinit atomic<slab*> first_slab{nullptr};
-constinit atomic<std::size_t> made{0};
+constinit atomic<std::size_t> in_use{0};  // changed under the pool's lock
 
 // Under the pool's lock.
 void add_slab(pool& all) {
-  std::size_t capacity = made.load(relaxed) + gs_per_slab;
+  std::size_t capacity = all.made + gs_per_slab;
   if (all.free.capacity() < capacity) all.free.reserve(std::max(capacity, 2 * all.free.capacity()));
   void* at = ::mmap(nullptr, slab_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) throw std::bad_alloc();
@@ -57,24 +58,28 @@ void add_slab(pool& all) {
 G* g_take(std::size_t limit) {
   pool& all = the_pool();
   lock_guard hold(all.mutex);
+  if (in_use.load(relaxed) >= limit) return nullptr;
   if (!all.free.empty()) {
     G* g = all.free.back();
     all.free.pop_back();
+    in_use.store(in_use.load(relaxed) + 1, relaxed);
     return g;
   }
-  if (made.load(relaxed) >= limit) return nullptr;
   if (!all.last || all.last->cut.load(relaxed) == gs_per_slab) add_slab(all);
   std::size_t i = all.last->cut.load(relaxed);
   G* g = new (g_at(all.last, i)) G;
   all.last->cut.store(i + 1, release);  // partner: for_each_g
-  made.store(made.load(relaxed) + 1, relaxed);
+  ++all.made;
+  in_use.store(in_use.load(relaxed) + 1, relaxed);
   return g;
 }
 
-std::size_t g_take_free(G** out, std::size_t n) noexcept {
+std::size_t g_take_free(G** out, std::size_t n, std::size_t limit) noexcept {
   pool& all = the_pool();
   lock_guard hold(all.mutex);
-  n = std::min(n, all.free.size());
+  std::size_t used = in_use.load(relaxed);
+  n = std::min({n, all.free.size(), limit > used ? limit - used : 0});
+  in_use.store(used + n, relaxed);
   std::copy(all.free.end() - static_cast<std::ptrdiff_t>(n), all.free.end(), out);
   all.free.resize(all.free.size() - n);
   return n;
@@ -84,9 +89,10 @@ void g_put(G* const* gs, std::size_t n) noexcept {
   pool& all = the_pool();
   lock_guard hold(all.mutex);
   all.free.insert(all.free.end(), gs, gs + n);  // within the capacity
+  in_use.store(in_use.load(relaxed) - n, relaxed);
 }
 
-std::size_t g_count() noexcept { return made.load(relaxed); }
+std::size_t g_in_use() noexcept { return in_use.load(relaxed); }
 
 void for_each_g(g_visitor visit, void* arg) noexcept {
   for (slab* s = first_slab.load(acquire); s; s = s->next.load(acquire)) {

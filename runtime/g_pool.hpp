@@ -8,18 +8,18 @@
 
 namespace weft::rt {
 
-// A G in state idle: one that was put back, or a new one, unless there are `limit` already: then null.
+// A G in state idle: one that was put back, or a new one, unless `limit` are in use already: then null.
 // Throws std::bad_alloc.
 G* g_take(std::size_t limit);
 
 // The same, up to `n` at once, of those that were put back only; how many.
-std::size_t g_take_free(G** out, std::size_t n) noexcept;
+std::size_t g_take_free(G** out, std::size_t n, std::size_t limit) noexcept;
 
 // Gives Gs in state idle back.
 void g_put(G* const* gs, std::size_t n) noexcept;
 
-// How many were ever made.
-std::size_t g_count() noexcept;
+// How many were taken and not put back.
+std::size_t g_in_use() noexcept;
 
 // Every G ever made, in any state. Takes no lock.
 using g_visitor = void (*)(G*, void*);

@@ -72,6 +72,7 @@ template <class T, std::size_t Capacity>
 class small_stack {
  public:
   bool full() const noexcept { return size_ == Capacity; }
+  std::size_t size() const noexcept { return size_; }
   void push(T* v) noexcept { values_[size_++] = v; }
   T* pop() noexcept {
     if (size_ == 0) return nullptr;

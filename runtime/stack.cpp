@@ -117,7 +117,7 @@ std::byte* map_slab(std::size_t bytes) {
 // Under c->mutex.
 void add_slab(stack_class* c) {
   std::size_t slots = c->slots_per_slab();
-  c->slabs.reserve(c->slabs.size() + 1);
+  if (c->slabs.size() == c->slabs.capacity()) c->slabs.reserve(std::max<std::size_t>(8, 2 * c->slabs.size()));
   std::size_t all = c->slots() + slots;
   if (c->free.capacity() < all) c->free.reserve(std::max(all, 2 * c->free.capacity()));
   std::byte* base = map_slab(slots * c->size);
@@ -176,6 +176,13 @@ stack_class* stack_class_for(std::size_t size) {
 }
 
 std::size_t stack_size_of(const stack_class* c) noexcept { return c->size; }
+
+std::size_t stack_slots_per_slab(const stack_class* c) noexcept { return c->slots_per_slab(); }
+
+std::size_t stack_in_use(stack_class* c) noexcept {
+  lock_guard hold(c->mutex);
+  return c->cut - c->free.size() - c->cold.size();
+}
 
 void stack_reserve(stack_class* c, std::size_t n) {
   lock_guard hold(c->mutex);
@@ -274,7 +281,8 @@ std::size_t stack_release_free_pages() noexcept {
     for (bool more = true; more;) {
       lock_guard hold(c->mutex);
       try {
-        c->cold.reserve(c->cold.size() + batch);
+        std::size_t want = c->cold.size() + batch;
+        if (c->cold.capacity() < want) c->cold.reserve(std::max(want, 2 * c->cold.capacity()));
       } catch (const std::bad_alloc&) {
         break;
       }

@@ -49,6 +49,12 @@ stack_class* stack_class_for(std::size_t size);
 
 std::size_t stack_size_of(const stack_class* c) noexcept;
 
+// How many are mapped at a time.
+std::size_t stack_slots_per_slab(const stack_class* c) noexcept;
+
+// Stacks that were taken and not put back.
+std::size_t stack_in_use(stack_class* c) noexcept;
+
 // From now on the class has n slots, used and unused ones. Throws std::bad_alloc.
 void stack_reserve(stack_class* c, std::size_t n);
 

@@ -19,10 +19,10 @@ namespace {
 void queue_globally(G* g, void*) noexcept {
   {
     lock_guard hold(sched.mutex);
-    if (sched.shutting_down.load(relaxed)) {
-      g->set_state(g_state::runnable, g_state::waiting);  // stays where it is
-      return;
-    }
+    // Only now, when what a dump reads of it is complete. From running or syscall.
+    bool stays = sched.shutting_down.load(relaxed);
+    g->set_state(g->get_state(), stays ? g_state::waiting : g_state::runnable);
+    if (stays) return;
     global_put(g);  // A1
   }
   // A2: a P may have gone idle since the goroutine found none.
@@ -48,10 +48,7 @@ M* regain_p(M* m) noexcept {
 
 }  // namespace
 
-M* give_way(M* m) noexcept {
-  m->g->set_state(m->g->get_state(), g_state::runnable);  // from running or syscall
-  return static_cast<M*>(switch_to(m, &m->g0, queue_globally, nullptr));
-}
+M* give_way(M* m) noexcept { return static_cast<M*>(switch_to(m, &m->g0, queue_globally, nullptr)); }
 
 M* enter_slow(M* m) noexcept {
   for (;;) {

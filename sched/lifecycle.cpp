@@ -44,8 +44,8 @@ void ready_if_not_abandoned(G* g) noexcept {
 void show_to_leak_sanitizer(G* g) noexcept {
   __lsan_register_root_region(g, sizeof *g);
   const stack* s = g->own_stack;
-  auto* from = static_cast<std::byte*>(g->context);
-  if (!from || from < s->lo || from >= s->hi) return;
+  auto* from = static_cast<std::byte*>(g->context ? g->context : g->closure);
+  if (!s || from < s->lo || from >= s->hi) return;
   __lsan_register_root_region(from, static_cast<std::size_t>(s->hi - from));
 }
 
@@ -71,7 +71,6 @@ void reset() noexcept {
   sched.idle_ps.store(0, relaxed);
   sched.idle_ms = sched.idle_locked_ms = sched.live_ms = sched.detached_ms = 0;
   sched.all_ms.clear();
-  sched.spinning.store(0, relaxed);
   sched.dozer.store(nullptr, relaxed);
   sched.help_wanted.store(false, relaxed);
   sched.poll_waiters.store(0, relaxed);
@@ -126,7 +125,7 @@ void start_runtime(const scheduler_options& options) {
     pthread_sigmask(SIG_SETMASK, nullptr, &sched.signal_mask);
     sched.default_stacks = stack_class_for(options.stack_size);
     for (std::uint32_t i = 0; i < options.procs; ++i) make_p(i);
-    make_room_for_goroutines();
+    reset_room_for_goroutines();
   } catch (...) {
     started.store(false, seq_cst);
     throw;

@@ -15,11 +15,27 @@ inline bool must_visit_scheduler(M* m, P* p) noexcept {
   return sched.global_size.load(relaxed) != 0 && is_turn_of_global_queue(p);
 }
 
+// Two that make each other runnext share a time slice. So that it does not get long, now and then the one at the head
+// of the ring comes first.
+constexpr std::uint64_t inherit_at_most = 128;
+
+WEFT_NOINLINE G* let_others_in(P* p, G* next, bool* inherit) noexcept {
+  p->count.inherited.add();
+  G* g = p->runq.get_from_ring();
+  if (!g) return next;
+  *inherit = false;
+  runqput(p, next, put_where::tail);
+  return g;
+}
+
 // The goroutine to switch to without going by the scheduler's loop, or null.
 inline G* next_local(M* m, P* p) noexcept {
   bool inherit;
   G* g = p->runq.get(&inherit);
   if (!g) return nullptr;
+  if (inherit && WEFT_UNLIKELY(p->count.inherited.get() % inherit_at_most == inherit_at_most - 1)) {
+    g = let_others_in(p, g, &inherit);
+  }
   if (WEFT_UNLIKELY(g->locked_to_thread)) {
     m->picked = g;
     return nullptr;

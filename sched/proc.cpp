@@ -197,11 +197,11 @@ void startm(P* p, bool spinning) noexcept {
   if (new_m(p, spinning)) return;
   // No thread to be had. What the P would have run is for those that run already.
   lock_guard hold(sched.mutex);
+  if (spinning) sched.spinning.fetch_sub(1, seq_cst);
   if (sched.shutting_down.load(relaxed) || sched.run_number.load(relaxed) != run) return;
   bool inherit;
   while (G* g = p->runq.get(&inherit)) global_put(g);
   idle_p_put(p);
-  if (spinning) sched.spinning.fetch_sub(1, seq_cst);
 }
 
 void stopm(M* m) noexcept {
@@ -332,6 +332,7 @@ void m_main(M* m) noexcept {
   if (P* p = std::exchange(m->next_p, nullptr)) acquirep(m, p);
   bool inherit;
   while (G* g = schedule(m, &inherit)) execute(m, g, inherit);
+  if (m->spinning.load(relaxed)) sched.spinning.fetch_sub(1, seq_cst);
 
   lock_guard hold(sched.mutex);
   if (m->p.load(relaxed)) {

@@ -8,9 +8,9 @@
 // A closure that is too large for the header goes to the top of the stack, and a stack of another size than the
 // default is another class's: such goroutines get theirs at once.
 //
-// Nothing may fail where a goroutine is dispatched or queued. Therefore no G is made before there is room for it
+// Nothing may fail where a goroutine is dispatched or queued. Therefore no G is taken before there is room for it
 // (make_room_for_goroutines): in the global queue, and among the slots of the default class, besides those that Ps may
-// keep free in their caches.
+// keep free in their caches. What earlier runs left behind is counted apart: it keeps its Gs and its stacks.
 
 #include "runtime/g_pool.hpp"
 #include "sched/proc.hpp"
@@ -23,23 +23,22 @@ namespace weft::rt {
 
 namespace {
 
-constexpr std::size_t batch_size = p_cache / 2;  // how many move between a P's cache and the pool behind it
+constexpr std::size_t batch_size = p_cache / 2;  // how many Gs move between a P's cache and the pool behind it
 constexpr std::uint64_t id_batch = 16;
-constexpr std::size_t room_step = 64;
 
 // From the P's cache, refilled from the pool; null: there is none.
 G* take_free_g(P* p) noexcept {
   if (G* g = p->free_gs.pop()) return g;
   G* batch[batch_size];
-  std::size_t n = g_take_free(batch, batch_size);
+  std::size_t n = g_take_free(batch, batch_size, sched.goroutine_room.load(relaxed));
   for (std::size_t i = 0; i < n; ++i) p->free_gs.push(batch[i]);
   return p->free_gs.pop();
 }
 
 stack* take_free_stack(P* p) noexcept {
   if (stack* s = p->free_stacks.pop()) return s;
-  stack* batch[batch_size];
-  std::size_t n = stack_take_free(sched.default_stacks, batch, batch_size);
+  stack* batch[p_cache];
+  std::size_t n = stack_take_free(sched.default_stacks, batch, (sched.stack_cache + 1) / 2);
   for (std::size_t i = 0; i < n; ++i) p->free_stacks.push(batch[i]);
   return p->free_stacks.pop();
 }
@@ -56,10 +55,11 @@ void put_free_g(P* p, G* g) noexcept {
 void put_free_stack(P* p, stack* s) noexcept {
   s->user = nullptr;
   if (s->origin != sched.default_stacks) return stack_put(s->origin, &s, 1);
-  if (p->free_stacks.full()) {
-    stack* batch[batch_size];
-    p->free_stacks.drop_oldest(batch_size, batch);
-    stack_put(sched.default_stacks, batch, batch_size);
+  if (p->free_stacks.size() >= sched.stack_cache) {
+    stack* batch[p_cache];
+    std::size_t n = (sched.stack_cache + 1) / 2;
+    p->free_stacks.drop_oldest(n, batch);
+    stack_put(sched.default_stacks, batch, n);
   }
   p->free_stacks.push(s);  // the warmest is the next to be used
 }
@@ -96,16 +96,27 @@ void throw_if_not_running(const char* what) {
 }
 
 void make_room_for_goroutines() {
-  std::size_t want = std::max(g_count() + room_step, sched.goroutine_room.load(relaxed));
+  std::size_t step = stack_slots_per_slab(sched.default_stacks);
+  std::size_t room = sched.goroutine_room.load(relaxed);
+  std::size_t want = std::max(g_in_use() + step, room) - sched.left_behind_gs;
   std::size_t in_caches = 0;
   for (auto& slot : sched.all_ps) {
     if (!slot.load(acquire)) break;
-    in_caches += p_cache;
+    in_caches += sched.stack_cache;
   }
-  stack_reserve(sched.default_stacks, want + in_caches);
+  stack_reserve(sched.default_stacks, sched.left_behind_stacks + want + in_caches);
   lock_guard hold(sched.mutex);
   sched.global.reserve(want);
-  if (sched.goroutine_room.load(relaxed) < want) sched.goroutine_room.store(want, relaxed);
+  room = sched.left_behind_gs + want;
+  if (sched.goroutine_room.load(relaxed) < room) sched.goroutine_room.store(room, relaxed);
+}
+
+void reset_room_for_goroutines() {
+  sched.left_behind_gs = g_in_use();
+  sched.left_behind_stacks = stack_in_use(sched.default_stacks);
+  sched.stack_cache = std::clamp<std::size_t>(stack_slots_per_slab(sched.default_stacks) / 4, 1, p_cache);
+  sched.goroutine_room.store(sched.left_behind_gs, relaxed);
+  make_room_for_goroutines();
 }
 
 G* spawn_begin(std::size_t stack_size) {
@@ -149,7 +160,11 @@ void spawn_abort(G* g) noexcept {
 void begin(P* p, G* g) noexcept {
   stack* s = g->own_stack;
   if (!s) s = take_free_stack(p);
-  if (!s) s = stack_take(sched.default_stacks);  // reserved
+  if (!s) {
+    int e = get_errno();                   // of the goroutine that is about to be left
+    s = stack_take(sched.default_stacks);  // reserved
+    set_errno(e);
+  }
   begin_on(g, s);
 }
 
@@ -159,6 +174,7 @@ std::uint64_t spawn_commit(G* g) noexcept {
   help h = help::now;
   std::uint64_t id = next_id(p);
   g->id = id;
+  g->floating = float_control::here();
   g->set_state(g_state::idle, g_state::runnable);
   if (p) {
     if (!g->system) p->count.spawned.add();

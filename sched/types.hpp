@@ -46,7 +46,7 @@ class owned_counter {
 //   dead      beyond procs()                          set_procs
 enum class p_status : std::uint8_t { idle, running, syscall, stopped, dead };
 
-inline constexpr std::size_t p_cache = 64;  // free Gs and free stacks that a P keeps
+inline constexpr std::size_t p_cache = 64;  // free Gs that a P keeps, and at most as many stacks
 
 struct alignas(cache_line) P {
   explicit P(std::uint32_t number) noexcept : id(number) {}
@@ -172,7 +172,9 @@ struct scheduler {
   alignas(cache_line) lock mutex{lock_rank::sched};
   // sched:
   g_queue global;
-  atomic<std::size_t> goroutine_room{0};  // as many can be in it, and have stacks (spawn.cpp)
+  atomic<std::size_t> goroutine_room{0};                   // as many Gs may be in use (spawn.cpp)
+  std::size_t left_behind_gs = 0, left_behind_stacks = 0;  // by earlier runs
+  std::size_t stack_cache = 1;                             // free stacks that a P keeps
   P* idle_p_list = nullptr;
   M* idle_m_list = nullptr;
   std::uint32_t idle_ms = 0;

@@ -47,9 +47,10 @@ void retire(P* p, P* heir) {
 
 P* make_p(std::uint32_t id) {
   if (P* p = sched.all_ps[id].load(relaxed)) return p;
-  P* p = new P(id);
-  sched.all_ps[id].store(p, release);
-  return p;
+  auto made = std::make_unique<P>(id);
+  P* there = nullptr;  // somebody else may make it at the same time
+  if (!sched.all_ps[id].compare_exchange_strong(there, made.get(), acq_rel, acquire)) return there;
+  return made.release();
 }
 
 bool stop_the_world(nanos deadline) noexcept {

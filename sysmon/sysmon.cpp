@@ -37,7 +37,8 @@ constexpr std::uint32_t hog_limit = 256;
 struct monitor {
   pthread_t thread{};
   atomic<bool> stop{false};
-  atomic<bool> quit{false};
+  atomic<bool> quit{false};    // SIGQUIT came
+  atomic<bool> serves{false};  // it runs, and will see that
   note wake_for_stop;
 };
 constinit monitor the_monitor;
@@ -58,6 +59,8 @@ void deep_sleep(nanos deadline, nanos* suspicion) noexcept {
     sched.sysmon_note.clear();
     sched.sysmon_waits.store(true, seq_cst);
   }
+  // After the note was cleared: whoever sets it from here on wakes us.
+  if (the_monitor.quit.load(seq_cst)) return;
   sched.sysmon_note.sleep_until(deadline);
   lock_guard hold(sched.mutex);
   sched.sysmon_waits.store(false, relaxed);
@@ -151,7 +154,8 @@ void poll_if_nobody_did(nanos now) noexcept {
 [[noreturn]] void quit() noexcept {
   constexpr nanos patience = second;
   nanos deadline = nanotime() + patience;
-  while (!sched.world.try_acquire_lock() && nanotime() < deadline) pause(millisecond);
+  constexpr timespec a_moment{0, static_cast<long>(millisecond)};
+  while (!sched.world.try_acquire_lock() && nanotime() < deadline) nanosleep(&a_moment, nullptr);
   stop_the_world(deadline);
   dump_goroutines(STDERR_FILENO, true);
   _exit(2);
@@ -199,6 +203,9 @@ void run_monitor() noexcept {
 
 void* monitor_thread(void*) noexcept {
   run_monitor();
+  // Either the handler sees this, or its request is seen here.
+  the_monitor.serves.store(false, seq_cst);
+  if (the_monitor.quit.load(seq_cst)) quit();
   return nullptr;
 }
 
@@ -207,20 +214,24 @@ void* monitor_thread(void*) noexcept {
 void start_sysmon() {
   the_monitor.stop.store(false, relaxed);
   the_monitor.wake_for_stop.clear();
+  the_monitor.serves.store(true, seq_cst);
   // It runs no user code: signals are for other threads.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   int error = pthread_create(&the_monitor.thread, nullptr, monitor_thread, nullptr);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (error) the_monitor.serves.store(false, seq_cst);
   if (error) throw std::system_error(error, std::generic_category(), "weft::run(): cannot start a thread");
   pthread_setname_np(the_monitor.thread, "weft-sysmon");
 }
 
-void request_quit() noexcept {
-  the_monitor.quit.store(true, release);
+bool request_quit() noexcept {
+  the_monitor.quit.store(true, seq_cst);
+  if (!the_monitor.serves.load(seq_cst)) return false;
   sched.sysmon_note.wakeup();
   the_monitor.wake_for_stop.wakeup();
+  return true;
 }
 
 void stop_sysmon() noexcept {

@@ -8,8 +8,8 @@ namespace weft::rt {
 void start_sysmon();  // throws std::system_error
 void stop_sysmon() noexcept;
 
-// sysmon dumps all goroutines to stderr and ends the process with code 2. Async-signal-safe.
-void request_quit() noexcept;
+// sysmon dumps all goroutines to stderr and ends the process with code 2. False: it does not run. Async-signal-safe.
+bool request_quit() noexcept;
 
 // The forced tick (forced_tick.cpp): starts the housekeeping goroutine.
 void start_housekeeper();

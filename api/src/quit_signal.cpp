@@ -4,6 +4,7 @@
 #include "sysmon/sysmon.hpp"
 
 #include <atomic>
+#include <cerrno>
 #include <unistd.h>
 
 namespace weft::detail {
@@ -12,12 +13,15 @@ namespace {
 
 constinit std::atomic<int> signals{0};
 
-// sysmon does the rest. If it cannot (a second signal), this thread does what it can.
+// sysmon does the rest. If it does not run, or cannot (a second signal), this thread does what it can.
 void on_quit(int) {
+  int e = errno;
   if (signals.fetch_add(1) == 0) {
     rt::print_error("SIGQUIT: quit\n\n");
-    rt::request_quit();
-    return;
+    if (rt::request_quit()) {
+      errno = e;
+      return;
+    }
   }
   rt::dump_goroutines(STDERR_FILENO, true);
   _exit(2);
@@ -29,7 +33,7 @@ quit_signal_scope::quit_signal_scope(bool wanted) noexcept {
   if (!wanted) return;
   struct sigaction action {};
   action.sa_handler = on_quit;
-  action.sa_flags = SA_ONSTACK;
+  action.sa_flags = SA_ONSTACK | SA_RESTART;
   sigemptyset(&action.sa_mask);
   installed_ = ::sigaction(SIGQUIT, &action, &before_) == 0;
 }

@@ -77,6 +77,14 @@ void task_release(task_state* t) noexcept {
   ::operator delete (static_cast<void*>(t), std::align_val_t{align});
 }
 
+void task_drop(task_state* t) noexcept {
+  // It is done; the goroutine, which may still hold its reference, does not look at these any more.
+  if (t->has_value && t->destroy) t->destroy(t->result);
+  t->has_value = false;
+  t->exception = nullptr;
+  task_release(t);
+}
+
 void* task_result(task_state* t) noexcept { return t->result; }
 void task_set_id(task_state* t, std::uint64_t id) noexcept { t->id = id; }
 std::uint64_t task_id(const task_state* t) noexcept { return t->id; }

@@ -29,6 +29,7 @@ namespace detail {
 class task_state;
 WEFT_API task_state* task_make(std::size_t result_size, std::size_t result_align, void (*destroy)(void*) noexcept);
 WEFT_API void task_release(task_state* t) noexcept;
+WEFT_API void task_drop(task_state* t) noexcept;     // by the handle, after waiting: result and exception end here
 WEFT_API void* task_result(task_state* t) noexcept;  // room for it, or the result
 WEFT_API void task_set_id(task_state* t, std::uint64_t id) noexcept;
 WEFT_API std::uint64_t task_id(const task_state* t) noexcept;
@@ -154,7 +155,7 @@ class [[nodiscard]] task {
 
   struct holder {
     detail::task_state* state;
-    ~holder() { detail::task_release(state); }
+    ~holder() { detail::task_drop(state); }
   };
 
   explicit task(detail::task_state* s) noexcept : state_(s) {}
@@ -166,7 +167,7 @@ class [[nodiscard]] task {
   void finish() noexcept {
     if (!state_) return;
     detail::task_wait(state_, detail::never_ns);
-    detail::task_release(std::exchange(state_, nullptr));
+    detail::task_drop(std::exchange(state_, nullptr));
   }
 
   void detach_state() noexcept;

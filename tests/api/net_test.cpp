@@ -129,7 +129,8 @@ TEST_CASE("echo") {
 
 TEST_CASE("kinds of buffers") {
   weft::run([] {
-    auto [c, s] = connect_pair();
+    auto streams = connect_pair();
+    [[maybe_unused]] tcp_stream &c = streams.client, &s = streams.server;
     std::array<std::byte, 4> bytes{};
     std::vector<unsigned char> uchars(4);
     char chars[4];
@@ -191,7 +192,8 @@ TEST_CASE("many connections at once") {
 
 TEST_CASE("half close: the other direction stays") {
   weft::run([] {
-    auto [c, s] = connect_pair();
+    auto streams = connect_pair();
+    [[maybe_unused]] tcp_stream &c = streams.client, &s = streams.server;
     c.write("question");
     c.shutdown_write();
     CHECK(text_of(s) == "question");
@@ -204,7 +206,8 @@ TEST_CASE("half close: the other direction stays") {
 
 TEST_CASE("the end of the stream") {
   weft::run([] {
-    auto [c, s] = connect_pair();
+    auto streams = connect_pair();
+    [[maybe_unused]] tcp_stream &c = streams.client, &s = streams.server;
     c.write("abc");
     c.close();
     char buf[10];
@@ -222,7 +225,8 @@ TEST_CASE("the end of the stream") {
 
 TEST_CASE("one MiB, in pieces of every size") {
   weft::run([] {
-    auto [client, server] = connect_pair();
+    auto streams = connect_pair();
+    [[maybe_unused]] tcp_stream &client = streams.client, &server = streams.server;
     tcp_stream& c = client;
     tcp_stream& s = server;
     std::string sent(1 << 20, '\0');
@@ -244,7 +248,8 @@ TEST_CASE("one MiB, in pieces of every size") {
 
 TEST_CASE("readv and writev") {
   weft::run([] {
-    auto [c, s] = connect_pair();
+    auto streams = connect_pair();
+    [[maybe_unused]] tcp_stream &c = streams.client, &s = streams.server;
     // More buffers than go into one call, empty ones among them.
     std::vector<std::string> parts(200);
     std::vector<std::span<const std::byte>> views;
@@ -272,7 +277,8 @@ TEST_CASE("readv and writev") {
 
 TEST_CASE("deadlines") {
   weft::run([] {
-    auto [c, s] = connect_pair();
+    auto streams = connect_pair();
+    [[maybe_unused]] tcp_stream &c = streams.client, &s = streams.server;
     char buf[10];
     std::error_code ec;
 
@@ -368,7 +374,8 @@ TEST_CASE("deadlines") {
 
 TEST_CASE("deadlines pushed along while data flows") {
   weft::run([] {
-    auto [c, s] = connect_pair();
+    auto streams = connect_pair();
+    [[maybe_unused]] tcp_stream &c = streams.client, &s = streams.server;
     weft::task<void> writer = weft::spawn([&c = c] {
       for (int i = 0; i < 200; ++i) {
         c.write("x");
@@ -390,7 +397,8 @@ TEST_CASE("deadlines pushed along while data flows") {
 
 TEST_CASE("close wakes who waits") {
   weft::run([] {
-    auto [c, s] = connect_pair();
+    auto streams = connect_pair();
+    [[maybe_unused]] tcp_stream &c = streams.client, &s = streams.server;
     std::error_code ec;
     char buf[1];
 
@@ -453,7 +461,8 @@ TEST_CASE("close wakes who waits") {
 
 TEST_CASE("destroying a stream closes it for those that wait in it") {
   weft::run([] {
-    auto [c, s] = connect_pair();
+    auto streams = connect_pair();
+    [[maybe_unused]] tcp_stream &c = streams.client, &s = streams.server;
     auto shared = std::make_unique<tcp_stream>(std::move(s));
     std::vector<weft::chan<std::error_code>> readers;
     for (int i = 0; i < 3; ++i) {
@@ -473,7 +482,8 @@ TEST_CASE("destroying a stream closes it for those that wait in it") {
 
 TEST_CASE("moving a stream while a call waits in it") {
   weft::run([] {
-    auto [c, s] = connect_pair();
+    auto streams = connect_pair();
+    [[maybe_unused]] tcp_stream &c = streams.client, &s = streams.server;
     auto first = std::make_unique<tcp_stream>(std::move(s));
     auto reader = in_background([p = first.get()](std::error_code& e) {
       char b[1];
@@ -490,7 +500,8 @@ TEST_CASE("moving a stream while a call waits in it") {
 
 TEST_CASE("two readers take turns") {
   weft::run([] {
-    auto [client, server] = connect_pair();
+    auto streams = connect_pair();
+    [[maybe_unused]] tcp_stream &client = streams.client, &server = streams.server;
     tcp_stream& c = client;
     tcp_stream& s = server;
     constexpr int readers = 4, records = 400;
@@ -526,7 +537,8 @@ TEST_CASE("two readers take turns") {
 
 TEST_CASE("writes of two goroutines do not mix") {
   weft::run([] {
-    auto [client, server] = connect_pair();
+    auto streams = connect_pair();
+    [[maybe_unused]] tcp_stream &client = streams.client, &server = streams.server;
     tcp_stream& c = client;
     tcp_stream& s = server;
     constexpr std::size_t block = 300 * 1000, writers = 4, rounds = 3;
@@ -551,7 +563,8 @@ TEST_CASE("writes of two goroutines do not mix") {
 
 TEST_CASE("one goroutine reads while another writes") {
   weft::run([] {
-    auto [client, server] = connect_pair();
+    auto streams = connect_pair();
+    [[maybe_unused]] tcp_stream &client = streams.client, &server = streams.server;
     tcp_stream& c = client;
     tcp_stream& s = server;
     constexpr std::size_t amount = 2000 * 1000;
@@ -572,7 +585,8 @@ TEST_CASE("one goroutine reads while another writes") {
 
 TEST_CASE("a peer that is gone") {
   weft::run([] {
-    auto [c, s] = connect_pair();
+    auto streams = connect_pair();
+    [[maybe_unused]] tcp_stream &c = streams.client, &s = streams.server;
     std::error_code ec;
     char buf[10];
 
@@ -770,7 +784,8 @@ TEST_CASE("IPv6") {
 
 TEST_CASE("options") {
   weft::run([] {
-    auto [c, s] = connect_pair();
+    auto streams = connect_pair();
+    [[maybe_unused]] tcp_stream &c = streams.client, &s = streams.server;
     auto nodelay = [](const tcp_stream& t) {
       int value = -1;
       socklen_t size = sizeof value;
@@ -790,7 +805,8 @@ TEST_CASE("options") {
 
 TEST_CASE("release gives the descriptor away") {
   weft::run([] {
-    auto [c, s] = connect_pair();
+    auto streams = connect_pair();
+    [[maybe_unused]] tcp_stream &c = streams.client, &s = streams.server;
     auto reader = in_background([&s = s](std::error_code& e) {
       char b[1];
       s.read(b, e);
@@ -862,7 +878,8 @@ TEST_CASE("descriptors are given back") {
       weft::sleep(1ms);
       before = open_descriptors();
       for (int i = 0; i < 50; ++i) {
-        auto [c, s] = connect_pair();
+        auto streams = connect_pair();
+        [[maybe_unused]] tcp_stream &c = streams.client, &s = streams.server;
         auto reader = in_background([&s = s](std::error_code& e) {
           char b[1];
           s.read(b, e);
@@ -947,7 +964,8 @@ TEST_CASE("from a thread that weft did not start") {
     weft::blocking([&] { other.join(); });
 
     // It times out, and is cancelled.
-    auto [c, t] = connect_pair();
+    auto streams = connect_pair();
+    [[maybe_unused]] tcp_stream &c = streams.client, &t = streams.server;
     std::thread third([&t = t, result] {
       std::error_code ec;
       char b[1];
@@ -1018,7 +1036,8 @@ TEST_CASE("unix sockets") {
     CHECK(!std::filesystem::exists(path));
     CHECK(code_of([&] { unix_listener::bind(std::string(200, 'x')); }) == std::errc::invalid_argument);
     CHECK(code_of([&] { unix_stream::connect(""); }) == std::errc::invalid_argument);
-    auto [a, b] = unix_stream::pair();
+    auto streams = unix_stream::pair();
+    unix_stream &a = streams.first, &b = streams.second;
     a.write("x");
     char buf[1];
     CHECK(b.read(buf) == 1);

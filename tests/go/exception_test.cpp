@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cfenv>
 #include <dlfcn.h>
 #include <exception>
 #include <memory>
@@ -281,4 +282,43 @@ TEST_CASE("the unwinder of the program is not libunwind's") {
   Dl_info info{};
   REQUIRE(::dladdr(reinterpret_cast<void*>(&_Unwind_RaiseException), &info) != 0);
   CHECK(std::string(info.dli_fname).find("libunwind.so.8") == std::string::npos);
+}
+
+#if defined(__x86_64__)
+TEST_CASE("a goroutine begins with its spawner's floating-point environment, whoever runs before it") {
+  weft::run(
+      [] {
+        const int usual = std::fegetround();
+        chan<int> rounding{4};
+        for (bool parks : {false, true}) {
+          chan<void> gate;
+          weft::go([=] { rounding.send(std::fegetround()); });
+          weft::go([=] {
+            std::fesetround(FE_UPWARD);
+            if (parks) gate.recv();
+          });
+          CHECK(rounding.recv() == usual);  // the second one ran first, as runnext
+          gate.close();
+        }
+        std::fesetround(FE_DOWNWARD);
+        weft::go([=] { rounding.send(std::fegetround()); });
+        std::fesetround(usual);
+        CHECK(rounding.recv() == FE_DOWNWARD);
+      },
+      {.procs = 1});
+}
+#endif
+
+TEST_CASE("errno survives a switch to a goroutine that needs a new stack") {
+  weft::run(
+      [] {
+        for (int i = 0; i < 300; ++i) {
+          weft::go({.stack_size = 16384 + 4096 * static_cast<std::size_t>(i % 50)}, [] { weft::sleep(1ms); });
+          weft::go([] { weft::sleep(1ms); });
+          errno = 1000 + i;
+          weft::yield();
+          CHECK(errno == 1000 + i);
+        }
+      },
+      {.procs = 1});
 }

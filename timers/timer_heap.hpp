@@ -87,6 +87,7 @@ class timer_heap {
   void insert(timer* t) noexcept;
   bool note_earlier(nanos when) noexcept;
   void clean_head();
+  void clean_tail();
   void adjust(nanos now);
   void rebuild();
   nanos run_head(nanos now, bool* ran);

@@ -1,0 +1,36 @@
+// What a generation of timers has to offer, so that the workloads can be the same for all.
+//
+//   make     a timer that is not armed; its owner ends with drop
+//   add      arms a timer that is not armed, on behalf of P `p`
+//   stop     true: it was armed and its function will not run
+//   reset    arms a timer again, whatever it is; true: it was armed
+//   fire     called by P `p`: runs what is due and is this P's task to run. Returns when to come again, 0: not needed
+//   drop     the owner needs the timer no more; it is stopped or has fired, but the structure may still hold it
+//
+// add, stop and reset of one timer are called by one thread at a time; any number of threads may call them for
+// different timers. A P that sleeps is not told when another P gives it an earlier timer: no workload does that.
+#pragma once
+
+#include <concepts>
+
+#include "timers/timer.hpp"
+
+namespace generations {
+
+namespace rt = weft::rt;
+using rt::nanos;
+using rt::timer_function;
+
+template <class T>
+concept generation = std::constructible_from<T, unsigned> &&
+    requires(T g, typename T::timer* t, unsigned p, nanos when, timer_function function, void* arg) {
+  { T::name } -> std::convertible_to<const char*>;
+  { T::make(function, arg) } -> std::same_as<typename T::timer*>;
+  { g.add(p, t, when) } -> std::same_as<void>;
+  { g.stop(t) } -> std::same_as<bool>;
+  { g.reset(p, t, when) } -> std::same_as<bool>;
+  { g.fire(p, when) } -> std::same_as<nanos>;
+  { T::drop(t) } -> std::same_as<void>;
+};
+
+}  // namespace generations

@@ -237,8 +237,8 @@ void timer_heap::clean_head() {
   }
 }
 
-// Under the lock: stopped timers at the end of the array go at once, without sifting. What was set last and stopped soon
-// (a time limit that was not needed) most often lies there.
+// Under the lock: stopped timers at the end of the array go at once, without sifting. What was set last and stopped
+// soon (a time limit that was not needed) most often lies there.
 void timer_heap::clean_tail() {
   while (deleted_count() > 0 && !heap_.empty()) {
     timer* t = heap_.back().t;

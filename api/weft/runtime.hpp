@@ -129,7 +129,8 @@ struct stats {
   std::uint64_t polls = 0;        // looks at the poller, blocking or not
   std::uint64_t preemptions = 0;  // goroutines asked to yield because they ran for long
   std::uint64_t retakes = 0;      // Ps taken from threads in system calls or long computations
-  std::uint64_t timers = 0;       // gauge: timers in the heaps, stopped ones that are not cleaned out yet included
+  std::uint64_t timers = 0;       // gauge: timers in the heaps: those of channels only while waited for; stopped
+                                  // ones that are not cleaned out yet included
   std::uint64_t stacks = 0;       // gauge: stacks ever made; they are reused
 };
 

@@ -255,7 +255,7 @@ nanos earliest_timer() noexcept {
 G* find_runnable(M* m, bool* inherit) noexcept {
   *inherit = false;
   for (;;) {
-    if (WEFT_UNLIKELY(sched.shutting_down.load(acquire))) return nullptr;
+    if (WEFT_UNLIKELY(sched.shutting_down.load(acquire) || m->leaves)) return nullptr;
     P* p = m->p.load(relaxed);
     if (!p) {
       stopm(m);

@@ -122,6 +122,7 @@ void start_runtime(const scheduler_options& options) {
     calibrate_ticks();
     reset();
     sched.options = options;
+    sched.follow_cpus.store(options.follow_cpus, relaxed);
     pthread_sigmask(SIG_SETMASK, nullptr, &sched.signal_mask);
     sched.default_stacks = stack_class_for(options.stack_size);
     for (std::uint32_t i = 0; i < options.procs; ++i) make_p(i);
@@ -170,6 +171,8 @@ void stop_runtime() noexcept {
       sched.left_behind.fetch_add(1, relaxed);
     }
   }
+
+  join_gone_ms();
 
   {
     lock_guard hold(sched.mutex);

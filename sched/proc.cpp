@@ -165,14 +165,45 @@ M* new_m(P* p, bool spinning) noexcept {
   return nullptr;
 }
 
-M* idle_m_get() noexcept {
-  M* m = sched.idle_m_list;
-  if (!m) return nullptr;
-  sched.idle_m_list = m->next_idle;
-  m->next_idle = nullptr;
+// As many idle Ms as there are Ps are kept. More of them end when they were not wanted for this long.
+constexpr nanos idle_m_patience = 5 * second;
+
+// The list of idle Ms: the last to come is the first to be used. All under sched.mutex.
+
+void idle_m_put(M* m) noexcept {
+  m->next_idle = sched.idle_m_list;
+  if (m->next_idle) m->next_idle->prev_idle = m;
+  sched.idle_m_list = m;
+  m->in_idle_list = true;
+  ++sched.idle_ms;
+}
+
+void idle_m_remove(M* m) noexcept {
+  if (m->next_idle) m->next_idle->prev_idle = m->prev_idle;
+  (m->prev_idle ? m->prev_idle->next_idle : sched.idle_m_list) = m->next_idle;
+  m->next_idle = m->prev_idle = nullptr;
   m->in_idle_list = false;
   --sched.idle_ms;
+}
+
+M* idle_m_get() noexcept {
+  M* m = sched.idle_m_list;
+  if (m) idle_m_remove(m);
   return m;
+}
+
+// False: m, which is in the idle list, was not wanted for long, and is out of it.
+bool sleep_while_patient(M* m) noexcept {
+  if (m->parked.sleep_until(nanotime() + idle_m_patience)) return true;
+  {
+    lock_guard hold(sched.mutex);
+    if (m->in_idle_list && !sched.shutting_down.load(relaxed)) {
+      idle_m_remove(m);
+      return false;
+    }
+  }
+  m->parked.sleep();  // somebody took it from the list: the wake-up is on its way
+  return true;
 }
 
 }  // namespace
@@ -205,16 +236,19 @@ void startm(P* p, bool spinning) noexcept {
 }
 
 void stopm(M* m) noexcept {
+  bool one_too_many;
   {
     lock_guard hold(sched.mutex);
     if (sched.shutting_down.load(relaxed)) return;
-    m->next_idle = sched.idle_m_list;
-    sched.idle_m_list = m;
-    m->in_idle_list = true;
-    ++sched.idle_ms;
+    idle_m_put(m);
+    one_too_many = sched.idle_ms > sched.procs.load(relaxed);
     check_dead();
   }
-  m->parked.sleep();
+  if (one_too_many) {
+    m->leaves = !sleep_while_patient(m);
+  } else {
+    m->parked.sleep();
+  }
   m->parked.clear();
   if (P* p = std::exchange(m->next_p, nullptr)) acquirep(m, p);
 }
@@ -341,9 +375,29 @@ void m_main(M* m) noexcept {
     p->status.store(p_status::stopped, relaxed);
     sched.stop_note.wakeup();
   }
-  m->finished.store(true, release);
   --sched.live_ms;
+  if (m->leaves && !sched.shutting_down.load(relaxed)) {
+    std::erase(sched.all_ms, m);
+    m->next_idle = sched.gone_ms.load(relaxed);
+    sched.gone_ms.store(m, relaxed);
+    return;
+  }
+  m->finished.store(true, release);
   sched.exit_note.wakeup();
+}
+
+void join_gone_ms() noexcept {
+  if (!sched.gone_ms.load(relaxed)) return;
+  M* gone;
+  {
+    lock_guard hold(sched.mutex);
+    gone = sched.gone_ms.exchange(nullptr, relaxed);
+  }
+  while (gone) {
+    M* m = std::exchange(gone, gone->next_idle);
+    pthread_join(m->thread, nullptr);
+    delete m;
+  }
 }
 
 }  // namespace weft::rt

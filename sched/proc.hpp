@@ -19,6 +19,7 @@ void handoffp(P* p) noexcept;               // the caller owns p and cannot run 
 void acquirep(M* m, P* p) noexcept;
 P* releasep(M* m) noexcept;
 void m_main(M* m) noexcept;      // an M's life
+void join_gone_ms() noexcept;    // Ms whose threads have ended
 void wake_sysmon() noexcept;     // sched: ends its deep sleep
 void idle_p_put(P* p) noexcept;  // sched
 P* idle_p_get() noexcept;        // sched

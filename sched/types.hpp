@@ -107,8 +107,10 @@ struct alignas(cache_line) M : thread_state {
   atomic<G*> locked_g{nullptr};  // this M: lock_os_thread
 
   note parked;             // where it sleeps
-  M* next_idle = nullptr;  // sched
+  M* next_idle = nullptr;  // sched; after its end: the next one to be joined
+  M* prev_idle = nullptr;  // sched
   bool in_idle_list = false;
+  bool leaves = false;  // this M: it idled for long, and its thread ends
 
   random_source random;
   G g0;
@@ -141,6 +143,7 @@ struct scheduler_options {
   bool deadlock_check = true;
   nanos trace_period = 0;     // WEFT_DEBUG=schedtrace
   bool trace_detail = false;  // WEFT_DEBUG=scheddetail
+  bool follow_cpus = false;   // the number of Ps is that of the CPUs, until set_procs is called
 };
 
 struct scheduler {
@@ -180,11 +183,14 @@ struct scheduler {
   std::uint32_t idle_ms = 0;
   std::uint32_t idle_locked_ms = 0;  // sleep until their locked goroutine is ready
   std::uint32_t live_ms = 0;         // threads that have not left the scheduler's loop
+  atomic<M*> gone_ms{nullptr};       // have left it while the run() goes on, and are to be joined
   std::uint32_t detached_ms = 0;     // run a goroutine without a P
   std::uint64_t next_m_id = 1;
   std::vector<M*> all_ms;
   note stop_note;
   note exit_note;
+
+  atomic<bool> follow_cpus{false};  // sysmon adapts the number of Ps
 
   p_mask idle_mask;
   p_mask timer_mask;
@@ -202,7 +208,8 @@ struct scheduler {
 
   // The forced tick.
   atomic<nanos> last_forced_tick{0};
-  G* housekeeper = nullptr;  // sched: parked, waiting for the tick
+  atomic<void (*)()> tick_hook{nullptr};  // calls what users registered
+  G* housekeeper = nullptr;               // sched: parked, waiting for the tick
 
   // Spawned and ended by threads without a P, and counts kept by sysmon.
   atomic<std::uint64_t> foreign_spawned{0};

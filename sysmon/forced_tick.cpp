@@ -37,6 +37,7 @@ void keep_house(void*) noexcept {
     wait_for_tick();
     stack_release_free_pages();
     clear_stopped_timers();
+    if (auto hook = sched.tick_hook.load(acquire)) hook();
   }
 }
 

@@ -5,11 +5,12 @@
 // out of idle wakes it (idle_p_get). Policy and time live here; what is done to Ps and Ms are verbs of sched.
 //
 // Each round: 1. poll, if nobody did for 10 ms; 2. a timer is overdue: start an M, whose P may be stuck otherwise;
-// 3. retake; 4. the forced tick.
+// 3. retake; 4. the forced tick; 5. the number of processors, once a second; 6. Ms that left are joined.
 
 #include "sysmon/sysmon.hpp"
 
 #include "netpoll/netpoll.hpp"
+#include "runtime/cpus.hpp"
 #include "sysmon/thread_state.hpp"
 
 #include <algorithm>
@@ -26,6 +27,7 @@ constexpr nanos longest_pause = 10 * millisecond;
 constexpr int rounds_before_backoff = 50;
 constexpr nanos poll_at_least_every = 10 * millisecond;
 constexpr nanos time_slice = 10 * millisecond;
+constexpr nanos follow_cpus_every = second;
 constexpr nanos overdue_slice = millisecond;  // when something is overdue and no P is free
 // A suspected deadlock is looked at again, less and less often.
 constexpr nanos first_suspicion = millisecond, longest_suspicion = 60 * second;
@@ -141,6 +143,19 @@ int retake(nanos now, bool overdue) noexcept {
   return taken;
 }
 
+// The number of Ps is that of the processors, as long as nobody has set it.
+void follow_cpus_if_due(nanos now, nanos* next) noexcept {
+  if (!sched.follow_cpus.load(relaxed) || now < *next) return;
+  *next = now + follow_cpus_every;
+  std::uint32_t n = std::min(count_cpus(), max_procs);
+  if (n == sched.procs.load(relaxed)) return;
+  try {
+    set_procs(n);
+  } catch (const std::bad_alloc&) {
+    // As it was; the next look may find memory.
+  }
+}
+
 void poll_if_nobody_did(nanos now) noexcept {
   nanos last = sched.last_poll.load(relaxed);
   if (last == 0 || now - last < poll_at_least_every || !anybody_waits_for_io()) return;
@@ -168,6 +183,7 @@ void run_monitor() noexcept {
   int idle_rounds = 0;
   nanos interval = shortest_pause;
   nanos suspicion = first_suspicion;
+  nanos next_cpus = start + follow_cpus_every;
   while (!the_monitor.stop.load(acquire)) {
     if (idle_rounds == 0) {
       interval = shortest_pause;
@@ -194,6 +210,8 @@ void run_monitor() noexcept {
     if (overdue && sched.idle_ps.load(relaxed) != 0) startm(nullptr, false);
     idle_rounds = retake(now, overdue) > 0 ? 0 : idle_rounds + 1;
     force_tick_if_due(now);
+    follow_cpus_if_due(now, &next_cpus);
+    join_gone_ms();
     if (now >= next_trace) {
       trace_scheduler(now - start);
       next_trace = now + trace_period;

@@ -26,13 +26,14 @@ std::optional<unsigned> parse_number(std::string_view text) noexcept {
 
 void warn(std::string_view text) noexcept { rt::print_error(fmt::format("weft: warning: {}\n", text)); }
 
-unsigned default_procs() noexcept {
+// 0: the environment says nothing.
+unsigned procs_of_environment() noexcept {
   if (const char* env = std::getenv("WEFT_PROCS"); env && *env) {
     auto n = parse_number(env);
     if (n && *n >= 1 && *n <= rt::max_procs) return *n;
     warn(fmt::format("WEFT_PROCS={}: not a number from 1 to {}; ignored", env, rt::max_procs));
   }
-  return std::min(rt::count_cpus(), rt::max_procs);
+  return 0;
 }
 
 // key=value[,key=value...], as GODEBUG.
@@ -73,7 +74,9 @@ rt::scheduler_options effective_options(const options& o) {
     throw std::invalid_argument(fmt::format("weft::options::procs: {} is more than {}", o.procs, rt::max_procs));
   }
   if (o.max_threads == 0) throw std::invalid_argument("weft::options::max_threads: 0");
-  out.procs = o.procs != 0 ? o.procs : default_procs();
+  out.procs = o.procs != 0 ? o.procs : procs_of_environment();
+  out.follow_cpus = out.procs == 0;
+  if (out.follow_cpus) out.procs = std::min(rt::count_cpus(), rt::max_procs);
   out.stack_size = o.stack_size;
   out.max_threads = o.max_threads;
   out.force_tick_period = std::max<rt::nanos>(not_negative(o.force_tick_period, "force_tick_period"), rt::millisecond);

@@ -84,6 +84,7 @@ unsigned set_procs(unsigned n) {
   if (n == 0 || n > rt::max_procs) {
     throw std::invalid_argument(fmt::format("weft::set_procs: {} is not from 1 to {}", n, rt::max_procs));
   }
+  rt::sched.follow_cpus.store(false, rt::relaxed);
   return rt::set_procs(n);
 }
 

@@ -19,7 +19,7 @@ namespace weft {
 
 struct options {
   // How many goroutines execute at once. 0: the environment's WEFT_PROCS, else the processors this process may use
-  // (affinity and the cgroup's CPU quota).
+  // (affinity and the cgroup's CPU quota), looked at again once a second until somebody calls set_procs.
   unsigned procs = 0;
   // Bytes of address space for each goroutine's stack, rounded up to pages. Memory is used only as it is touched.
   std::size_t stack_size = 256 * 1024;
@@ -136,6 +136,11 @@ struct stats {
 
 // Anywhere.
 WEFT_API stats runtime_stats() noexcept;
+
+// Calls f at each forced tick from now on (options::force_tick_period), in a goroutine of the runtime, after its own
+// housekeeping: a place to trim caches. f must not wait for long; an exception that leaves it ends the process, as with
+// go(). Anywhere, also before run; holds for all later runs.
+WEFT_API void on_forced_tick(std::function<void()> f);
 
 // Every goroutine: id, name, state, what it waits for and how long, stack trace. Anywhere.
 WEFT_API void dump_goroutines(std::FILE* out);

@@ -1,0 +1,63 @@
+// What the runtime does from time to time: the forced tick, threads that end, the number of processors.
+
+#include "tests/go/helpers.hpp"
+#include "tests/support/catch.hpp"
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <sched.h>
+#include <string>
+#include <unistd.h>
+#include <weft/weft.hpp>
+
+using namespace weft::test;
+
+TEST_CASE("the forced tick calls what was registered") {
+  static std::atomic<int> calls{0};
+  weft::on_forced_tick([] { ++calls; });
+  weft::run([] { CHECK(eventually([] { return calls >= 2; })); }, {.force_tick_period = 5ms});
+}
+
+TEST_CASE("threads that nobody needs any more end") {
+  weft::run(
+      [] {
+        constexpr int n = 30;
+        weft::wait_group w;
+        for (int i = 0; i < n; ++i) w.go([] { weft::blocking([] { ::usleep(50000); }); });
+        w.wait();
+        CHECK(weft::runtime_stats().threads > n / 2);
+        CHECK(eventually([] { return weft::runtime_stats().threads <= 6; }, 20s));
+        // And new ones come when they are needed.
+        for (int i = 0; i < n; ++i) w.go([] { weft::blocking([] { ::usleep(10000); }); });
+        w.wait();
+      },
+      {.procs = 2});
+}
+
+TEST_CASE("the number of Ps follows the processors until somebody sets it") {
+  cpu_set_t before;
+  REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
+  if (CPU_COUNT(&before) < 2 || std::getenv("WEFT_PROCS")) return;
+  auto on_all_threads = [](const cpu_set_t& cpus) {
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+      (void)::sched_setaffinity(std::stoi(task.path().filename()), sizeof cpus, &cpus);
+    }
+  };
+  weft::run([&] {
+    CHECK(weft::procs() > 1);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (int i = 0; CPU_COUNT(&one) == 0; ++i) {
+      if (CPU_ISSET(i, &before)) CPU_SET(i, &one);
+    }
+    on_all_threads(one);
+    CHECK(eventually([] { return weft::procs() == 1; }, 20s));
+    on_all_threads(before);
+    CHECK(eventually([] { return weft::procs() > 1; }, 20s));
+    CHECK(weft::set_procs(3) > 1);
+    weft::sleep(2500ms);
+    CHECK(weft::procs() == 3);
+  });
+  on_all_threads(before);
+}

@@ -1,8 +1,10 @@
 // The monitor, after Go's sysmon and retake.
 //
-// It looks every 20 µs; after 50 looks in which it took nothing, the pause doubles each time up to 10 ms. While every P
-// idles, or the world is stopped, it sleeps on a note until the forced tick or the earliest timer; whoever takes a P
-// out of idle wakes it (idle_p_get). Policy and time live here; what is done to Ps and Ms are verbs of sched.
+// It looks every 20 µs; after 50 looks in which it took nothing, the pause doubles each time up to 10 ms, or 1 ms while
+// no P idles and timers or descriptors are waited for; and where a P seems to be stuck, not beyond the next timer.
+// While every P idles, or the world is stopped, it sleeps on a note until the forced tick or the earliest timer;
+// whoever takes a P out of idle wakes it (idle_p_get). Policy and time live here; what is done to Ps and Ms are verbs
+// of sched.
 //
 // Each round: 1. poll, if nobody did for 10 ms; 2. a timer is overdue: start an M, whose P may be stuck otherwise;
 // 3. retake; 4. the forced tick; 5. the number of processors, once a second; 6. Ms that left are joined.
@@ -25,7 +27,7 @@ namespace {
 constexpr nanos shortest_pause = 20 * microsecond;
 constexpr nanos longest_pause = 10 * millisecond;
 constexpr int rounds_before_backoff = 50;
-constexpr nanos poll_at_least_every = 10 * millisecond;
+constexpr nanos poll_at_least_every = 10 * millisecond;  // while a P idles
 constexpr nanos time_slice = 10 * millisecond;
 constexpr nanos follow_cpus_every = second;
 constexpr nanos overdue_slice = millisecond;  // when something is overdue and no P is free
@@ -87,9 +89,15 @@ void hand_off(P* p) noexcept {
   handoffp(p);
 }
 
-// Ps of goroutines that ran or blocked too long. Returns how many were taken.
-int retake(nanos now, bool overdue) noexcept {
+struct retaken {
   int taken = 0;
+  bool stuck = false;         // some P runs what it ran at the last look
+  nanos next_look = forever;  // a P that is wanted has run for too long then
+};
+
+// Ps of goroutines that ran or blocked too long.
+retaken retake(nanos now, bool overdue) noexcept {
+  retaken r;
   std::uint32_t n = sched.procs.load(acquire);
   for (std::uint32_t i = 0; i < n; ++i) {
     P* p = sched.all_ps[i].load(acquire);
@@ -103,8 +111,12 @@ int retake(nanos now, bool overdue) noexcept {
         if (overdue) p->next_look.store(1, relaxed);
         continue;
       }
-      nanos ran = now - p->seen.sched_when;
-      if (ran < (overdue ? overdue_slice : time_slice)) continue;
+      r.stuck = true;
+      nanos until = p->seen.sched_when + (overdue ? overdue_slice : time_slice);
+      if (now < until) {
+        r.next_look = std::min(r.next_look, until);
+        continue;
+      }
       M* m = p->m.load(relaxed);
       if (!m) continue;
       // Ask first. A goroutine that comes by yields; one that only computes, or blocks, loses its P.
@@ -124,7 +136,7 @@ int retake(nanos now, bool overdue) noexcept {
       }
       p->seen.sched_when = now;
       hand_off(p);
-      ++taken;
+      ++r.taken;
     } else if (s == p_status::syscall) {
       std::uint32_t tick = p->syscall_tick.load(relaxed);
       if (p->seen.syscall_tick != tick) {
@@ -137,10 +149,10 @@ int retake(nanos now, bool overdue) noexcept {
       if (p->runq.empty() && others_free && now - p->seen.syscall_when < time_slice) continue;
       if (!retake_syscall(p)) continue;
       hand_off(p);
-      ++taken;
+      ++r.taken;
     }
   }
-  return taken;
+  return r;
 }
 
 // The number of Ps is that of the processors, as long as nobody has set it.
@@ -158,11 +170,23 @@ void follow_cpus_if_due(nanos now, nanos* next) noexcept {
 
 void poll_if_nobody_did(nanos now) noexcept {
   nanos last = sched.last_poll.load(relaxed);
-  if (last == 0 || now - last < poll_at_least_every || !anybody_waits_for_io()) return;
+  nanos every = sched.idle_ps.load(relaxed) == 0 ? overdue_slice : poll_at_least_every;
+  if (last == 0 || now - last < every || !anybody_waits_for_io()) return;
   if (!sched.last_poll.compare_exchange_strong(last, now, acq_rel, relaxed)) return;
   g_list woken;
   poll_network(0, woken);
   ready_all(woken);
+}
+
+nanos next_pause(nanos interval, const retaken& last) noexcept {
+  if (sched.idle_ps.load(relaxed) != 0) return interval;
+  nanos timer = earliest_timer();
+  if (timer != 0 || anybody_waits_for_io()) interval = std::min(interval, overdue_slice);
+  if (!last.stuck) return interval;
+  nanos now = nanotime();
+  nanos until = std::min(now + interval, last.next_look);
+  if (timer > now) until = std::min(until, timer);
+  return std::max(until - now, shortest_pause);
 }
 
 // Not in the signal's handler: the dump may allocate, and a stack is read while nobody resumes it.
@@ -184,13 +208,14 @@ void run_monitor() noexcept {
   nanos interval = shortest_pause;
   nanos suspicion = first_suspicion;
   nanos next_cpus = start + follow_cpus_every;
+  retaken last;
   while (!the_monitor.stop.load(acquire)) {
     if (idle_rounds == 0) {
       interval = shortest_pause;
     } else if (idle_rounds > rounds_before_backoff) {
       interval = std::min(interval * 2, longest_pause);
     }
-    pause(interval);
+    pause(next_pause(interval, last));
     if (the_monitor.quit.load(acquire)) quit();
     nanos now = nanotime();
     if (all_idle() || sched.world_stopping.load(acquire)) {
@@ -208,7 +233,8 @@ void run_monitor() noexcept {
     poll_if_nobody_did(now);
     bool overdue = work_is_overdue(now);
     if (overdue && sched.idle_ps.load(relaxed) != 0) startm(nullptr, false);
-    idle_rounds = retake(now, overdue) > 0 ? 0 : idle_rounds + 1;
+    last = retake(now, overdue);
+    idle_rounds = last.taken > 0 ? 0 : idle_rounds + 1;
     force_tick_if_due(now);
     follow_cpus_if_due(now, &next_cpus);
     join_gone_ms();

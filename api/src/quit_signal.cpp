@@ -1,6 +1,7 @@
 #include "api/src/quit_signal.hpp"
 
 #include "runtime/fatal.hpp"
+#include "runtime/sanitizer.hpp"
 #include "sysmon/sysmon.hpp"
 
 #include <atomic>
@@ -33,7 +34,8 @@ quit_signal_scope::quit_signal_scope(bool wanted) noexcept {
   if (!wanted) return;
   struct sigaction action {};
   action.sa_handler = on_quit;
-  action.sa_flags = SA_ONSTACK | SA_RESTART;
+  // ThreadSanitizer calls handlers only when a system call returns.
+  action.sa_flags = SA_ONSTACK | (rt::tsan_running() ? 0 : SA_RESTART);
   sigemptyset(&action.sa_mask);
   installed_ = ::sigaction(SIGQUIT, &action, &before_) == 0;
 }

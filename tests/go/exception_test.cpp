@@ -315,9 +315,9 @@ TEST_CASE("errno survives a switch to a goroutine that needs a new stack") {
         for (int i = 0; i < 300; ++i) {
           weft::go({.stack_size = 16384 + 4096 * static_cast<std::size_t>(i % 50)}, [] { weft::sleep(1ms); });
           weft::go([] { weft::sleep(1ms); });
-          errno = 1000 + i;
+          set_errno(1000 + i);
           weft::yield();
-          CHECK(errno == 1000 + i);
+          CHECK(get_errno() == 1000 + i);
         }
       },
       {.procs = 1});

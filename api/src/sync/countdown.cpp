@@ -44,7 +44,7 @@ bool countdown::wait_slow(std::int64_t deadline, countdown_of what) {
       bucket.release_lock();
       return true;
     }
-    if (word_.compare_exchange_weak(w, w | waiters, rt::relaxed, rt::acquire)) break;
+    if (word_.compare_exchange_weak(w, w | waiters, rt::acquire, rt::acquire)) break;
   }
   sync_waiter w(scope.g());
   return block_until(

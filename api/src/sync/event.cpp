@@ -27,7 +27,7 @@ bool event::wait_slow(std::int64_t deadline) const {
       bucket.release_lock();
       return true;
     }
-    if (word_.compare_exchange_weak(w, waiters, rt::relaxed, rt::acquire)) break;
+    if (word_.compare_exchange_weak(w, waiters, rt::acquire, rt::acquire)) break;
   }
   sync_waiter w(scope.g());
   return block_until(

@@ -1,6 +1,7 @@
 #include "netpoll/netpoll.hpp"
 
 #include "netpoll/poll_desc.hpp"
+#include "netpoll/punctual.hpp"
 #include "runtime/lock.hpp"
 
 #include <algorithm>
@@ -28,6 +29,7 @@ struct poller {
   // Descriptors ever added. The kernel passes a poll_desc from who adds it to who polls, which C++ and its sanitizers
   // do not see: adding counts here (release), polling reads it (acquire).
   atomic<std::uint64_t> added{0};
+  wake_lateness lateness;  // of whoever blocks: one at a time
 };
 constinit poller the_poller;
 
@@ -56,6 +58,30 @@ int wait_for_events(epoll_event* events, nanos delay) noexcept {
   int ms = delay < 0 ? -1 : static_cast<int>(std::min<nanos>((delay + millisecond - 1) / millisecond, INT_MAX));
   int n = ::epoll_wait(p.epoll_fd, events, batch, ms);
   return n >= 0 ? n : -errno;
+}
+
+// n < 0: a signal came. The caller computes anew how long to sleep.
+void handle_events(const epoll_event* events, int n, bool drain, g_list& woken) noexcept {
+  poller& p = the_poller;
+  if (n > 0) static_cast<void>(p.added.load(acquire));
+  for (int i = 0; i < n; ++i) {
+    const epoll_event& e = events[i];
+    if (e.data.u64 == 0) {
+      if (!drain) continue;  // left for the blocking poll it is meant for
+      std::uint64_t drained;
+      [[maybe_unused]] ssize_t r = ::read(p.break_fd, &drained, sizeof drained);
+      // An exchange: who broke off in vain since the drain wrote its news before, and we see them now.
+      p.breaking.exchange(0, seq_cst);
+      continue;
+    }
+    auto* pd = reinterpret_cast<poll_desc*>(e.data.u64 & ((std::uint64_t{1} << pointer_bits) - 1));
+    std::uint32_t tag = pd->tag();
+    if ((tag & tag_mask) != e.data.u64 >> pointer_bits) continue;
+    bool hangup = e.events & (EPOLLHUP | EPOLLERR);
+    bool readable = hangup || (e.events & (EPOLLIN | EPOLLRDHUP));
+    bool writable = hangup || (e.events & EPOLLOUT);
+    poll_event(pd, tag, readable, writable, woken);
+  }
 }
 
 }  // namespace
@@ -113,29 +139,24 @@ void netpoll_break() noexcept {
 
 void netpoll(nanos delay, g_list& woken) noexcept {
   if (!netpoll_initialized()) return;
-  poller& p = the_poller;
   epoll_event events[batch];
-  int n = wait_for_events(events, delay);
-  if (n > 0) static_cast<void>(p.added.load(acquire));
-  // EINTR: a signal. The caller computes anew how long to sleep.
-  for (int i = 0; i < n; ++i) {
-    const epoll_event& e = events[i];
-    if (e.data.u64 == 0) {
-      if (delay == 0) continue;  // left for the blocking poll it is meant for
-      std::uint64_t drained;
-      [[maybe_unused]] ssize_t r = ::read(p.break_fd, &drained, sizeof drained);
-      // An exchange: who broke off in vain since the drain wrote its news before, and we see them now.
-      p.breaking.exchange(0, seq_cst);
-      continue;
-    }
-    auto* pd = reinterpret_cast<poll_desc*>(e.data.u64 & ((std::uint64_t{1} << pointer_bits) - 1));
-    std::uint32_t tag = pd->tag();
-    if ((tag & tag_mask) != e.data.u64 >> pointer_bits) continue;
-    bool hangup = e.events & (EPOLLHUP | EPOLLERR);
-    bool readable = hangup || (e.events & (EPOLLIN | EPOLLRDHUP));
-    bool writable = hangup || (e.events & EPOLLOUT);
-    poll_event(pd, tag, readable, writable, woken);
-  }
+  handle_events(events, wait_for_events(events, delay), delay != 0, woken);
 }
 
+void netpoll_punctually(nanos until, g_list& woken) noexcept {
+  if (!netpoll_initialized()) return;
+  wake_lateness& lateness = the_poller.lateness;
+  epoll_event events[batch];
+  nanos now = nanotime();
+  nanos ahead = std::max<nanos>(until - now, 0);
+  nanos wake = until - lateness.allowance(ahead);
+  int n = wait_for_events(events, std::max<nanos>(wake - now, 0));
+  if (n == 0 && wake > now) {
+    now = nanotime();
+    lateness.observe(now - wake);
+  }
+  // Watched through the kernel, so that what gets ready meanwhile, or a break, is not later than usual.
+  for (; n == 0 && now < until; now = nanotime()) n = wait_for_events(events, 0);
+  handle_events(events, n, true, woken);
+}
 }  // namespace weft::rt

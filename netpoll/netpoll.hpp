@@ -21,6 +21,10 @@ bool netpoll_initialized() noexcept;
 // the caller readies them.
 void netpoll(nanos delay, g_list& woken) noexcept;
 
+// The same until a time, to the microsecond: wakes early by as much as the kernel is wont to wake late, and watches the
+// rest, some tens of microseconds of a processor.
+void netpoll_punctually(nanos until, g_list& woken) noexcept;
+
 // Makes a blocked poll return, or the next one not block. Many breaks cost one wake-up.
 void netpoll_break() noexcept;
 

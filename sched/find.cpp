@@ -130,13 +130,7 @@ bool work_in_rings() noexcept {
 // After the M gave its P up (S3): is there work that somebody made ready meanwhile? If so, takes a
 // P for it.
 P* recheck_queues() noexcept {
-  std::uint32_t n = sched.procs.load(acquire);
-  bool work = sched.global_size.load(seq_cst) != 0;
-  for (std::uint32_t i = 0; i < n && !work; ++i) {
-    if (sched.idle_mask.has(i)) continue;
-    work = !sched.all_ps[i].load(acquire)->runq.empty();
-  }
-  if (!work) return nullptr;
+  if (!anything_queued()) return nullptr;
   lock_guard hold(sched.mutex);
   return idle_p_get();
 }
@@ -176,9 +170,38 @@ bool doze(M* m) noexcept {
   return false;
 }
 
+// A dozer is counted as spinning, but does not look.
+bool may_spin() noexcept {
+  std::uint32_t look = sched.spinning.load(relaxed);
+  if (look > 0 && sched.dozer.load(relaxed)) --look;
+  return 2 * look < sched.procs.load(relaxed) - sched.idle_ps.load(relaxed);
+}
+
 void start_spinning(M* m) noexcept {
   m->spinning.store(true, relaxed);
   sched.spinning.fetch_add(1, seq_cst);
+}
+
+// Somebody wants to be on time, for a timer that is due at `when` or later.
+bool punctual(nanos when) noexcept {
+  std::uint32_t n = sched.procs.load(acquire);
+  for (std::uint32_t i = 0; i < n; ++i) {
+    if (sched.all_ps[i].load(acquire)->timers.punctual_until() >= when) return true;
+  }
+  return false;
+}
+
+// Blocks in the poller until something is ready, or until a time; 0: none.
+void poll_until(nanos until, g_list& woken) noexcept {
+  if (sched.shutting_down.load(seq_cst)) {
+    poll_network(0, woken);
+  } else if (until == 0) {
+    poll_network(-1, woken);
+  } else if (punctual(until)) {
+    poll_network_punctually(until, woken);
+  } else {
+    poll_network(std::max<nanos>(until - nanotime(), 0), woken);
+  }
 }
 
 // The last resort: sleeps in the poller until something is ready or the earliest timer is due, if nobody else does.
@@ -204,10 +227,8 @@ bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
   nanos again = earliest_timer();
   until = earlier(until, again);
   sched.poll_until.store(until, seq_cst);
-  nanos delay = until == 0 ? -1 : std::max<nanos>(until - nanotime(), 0);
-  if (sched.shutting_down.load(seq_cst)) delay = 0;
   g_list woken;
-  poll_network(delay, woken);
+  poll_until(until, woken);
   nanos now = nanotime();
   sched.poll_until.store(0, seq_cst);
   sched.last_poll.store(now, seq_cst);
@@ -227,8 +248,8 @@ bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
     first->set_state(g_state::waiting, g_state::runnable);
     ready_all(woken);
     *g = first;
-  } else if (was_spinning) {
-    start_spinning(m);
+  } else if (was_spinning || (until != 0 && now >= until)) {
+    start_spinning(m);  // the timer may be in any P's heap
   }
   return true;
 }
@@ -288,8 +309,7 @@ G* find_runnable(M* m, bool* inherit) noexcept {
     if (G* g = look_at_poller(now)) return g;
 
     // Spinning is for at most half of the busy Ps: it is work that may be in vain.
-    std::uint32_t procs = sched.procs.load(relaxed);
-    if (m->spinning.load(relaxed) || 2 * sched.spinning.load(relaxed) < procs - sched.idle_ps.load(relaxed)) {
+    if (m->spinning.load(relaxed) || may_spin()) {
       if (!m->spinning.load(relaxed)) start_spinning(m);
       steal_result r = steal_work(m, p, &now, &next_timer);
       if (r.g) return r.g;

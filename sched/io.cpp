@@ -42,9 +42,10 @@ M* io_wait(M* m, poll_desc* pd, poll_mode mode, poll_status* status) noexcept {
   return m;
 }
 
-void poll_network(nanos delay, g_list& woken) noexcept {
-  g_list all;
-  netpoll(delay, all);
+namespace {
+
+// Counts the poll, and takes from `all` those whose wait it ends.
+void take_woken(g_list& all, g_list& woken) noexcept {
   if (M* m = this_m(); m && m->p.load(relaxed)) {
     m->p.load(relaxed)->count.polls.add();
   } else {
@@ -58,6 +59,20 @@ void poll_network(nanos delay, g_list& woken) noexcept {
       woken.push_back(g);
     }
   }
+}
+
+}  // namespace
+
+void poll_network(nanos delay, g_list& woken) noexcept {
+  g_list all;
+  netpoll(delay, all);
+  take_woken(all, woken);
+}
+
+void poll_network_punctually(nanos until, g_list& woken) noexcept {
+  g_list all;
+  netpoll_punctually(until, all);
+  take_woken(all, woken);
 }
 
 }  // namespace weft::rt

@@ -10,8 +10,9 @@
 //
 // The design is Go's. An M that has no work "spins": it looks at all queues for a bounded time. Whoever makes work
 // ready wakes one M, as a spinning one, if a P idles and nobody spins (wakep). The M that finds work stops spinning,
-// and if it was the last one it wakes the next, since there may be more (resetspinning). So parallelism unfolds step by
-// step, and a burst of ready goroutines does not wake a thundering herd.
+// and wakes the next if it sees more (resetspinning). So parallelism unfolds step by step, and a burst of ready
+// goroutines does not wake a thundering herd. Go's M wakes the next unseen; on a program that runs one goroutine at a
+// time, that is a thread woken in vain for each.
 //
 // append-check-wake, the protocol that loses no wake-up:
 //
@@ -22,7 +23,8 @@
 //         then wake one                             S4  found something: take a P again, spin again
 //
 //     If A2 reads idle_ps == 0, some S1 comes after it in the single order of seq_cst operations, and its S3 sees
-//     A1. If A2 reads spinning != 0, the same holds for that M's S2 and S3, or it finds the work while it spins.
+//     A1. If A2 reads spinning != 0, the same holds for that M's S2 and S3, or it finds work while it spins, and
+//     then resetspinning does S2 and looks as S3 does, and wakes one.
 //     Otherwise A2 wakes one. What only this P can run (its own queue, while it runs) is never lost either way; the
 //     protocol decides whether somebody else may help.
 //
@@ -264,7 +266,7 @@ void rouse_dozer() noexcept {
 }  // namespace
 
 void wakep(help h) noexcept {
-  if (!sched.help_wanted.load(relaxed)) sched.help_wanted.store(true, relaxed);
+  if (h != help::to_poll && !sched.help_wanted.load(relaxed)) sched.help_wanted.store(true, relaxed);
   std::uint32_t none = 0;
   if (sched.spinning.load(seq_cst) != 0 || !sched.spinning.compare_exchange_strong(none, 1, seq_cst, relaxed)) {
     if (h == help::now && sched.dozer.load(seq_cst)) rouse_dozer();
@@ -284,10 +286,29 @@ void wakep(help h) noexcept {
   startm(p, true);
 }
 
+namespace {
+
+// While this M runs a goroutine, somebody has to sleep in the poller: for descriptors, and for a timer that sysmon
+// might be too late for.
+bool poller_is_missing() noexcept {
+  constexpr nanos sysmon_sees_it = 10 * millisecond;
+  if (sched.last_poll.load(seq_cst) == 0) return false;
+  if (anybody_waits_for_io()) return true;
+  nanos timer = earliest_timer();
+  return timer != 0 && timer - nanotime() < sysmon_sees_it;
+}
+
+}  // namespace
+
 void resetspinning(M* m) noexcept {
   m->spinning.store(false, relaxed);
-  sched.spinning.fetch_sub(1, seq_cst);
-  if (sched.idle_ps.load(seq_cst) != 0) wakep();
+  sched.spinning.fetch_sub(1, seq_cst);  // S2
+  if (sched.idle_ps.load(seq_cst) == 0) return;
+  if (anything_queued()) {  // S3
+    wakep();
+  } else if (poller_is_missing()) {
+    wakep(help::to_poll);
+  }
 }
 
 void handoffp(P* p) noexcept {
@@ -321,6 +342,7 @@ void handoffp(P* p) noexcept {
   }
   if (when < 0) return startm(p, false);
   if (when > 0) wake_net_poller(when);
+  if (anything_queued()) wakep();  // S3: made ready by somebody who saw no P idle
 }
 
 // --- an M's life

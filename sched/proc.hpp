@@ -10,8 +10,9 @@ namespace weft::rt {
 
 // --- M and P (proc.cpp)
 // One more M shall look for work, if a P idles and nobody looks. `soon`: the work is what this P will most likely do
-// next itself (runnext), so an M that dozes may finish its doze (find.cpp).
-enum class help : bool { now, soon };
+// next itself (runnext), so an M that dozes may finish its doze (find.cpp). `to_poll`: nothing is ready, but somebody
+// has to sleep in the poller.
+enum class help : std::uint8_t { now, soon, to_poll };
 void wakep(help h = help::now) noexcept;
 void startm(P* p, bool spinning) noexcept;  // an M runs p (null: an idle one); spinning: the caller has counted it
 void stopm(M* m) noexcept;                  // sleeps until it is passed a P or the runtime ends
@@ -29,6 +30,7 @@ void resetspinning(M* m) noexcept;
 enum class put_where : bool { next, tail };
 help runqput(P* p, G* g, put_where where) noexcept;  // soon: there is but g, and it is next
 void global_put(G* g) noexcept;                      // sched
+bool anything_queued() noexcept;                     // S3
 G* global_get(P* p, std::uint32_t max) noexcept;     // sched: one to run, more into p's ring
 
 // --- finding work (find.cpp)
@@ -81,6 +83,7 @@ bool rearm_timer(M* m, timer* t, nanos when, nanos period, timer_function f, voi
 void set_io_deadline(M* m, poll_desc* pd, poll_mode mode, nanos deadline);
 void wake_net_poller(nanos when) noexcept;
 void poll_network(nanos delay, g_list& woken) noexcept;  // foreign threads among the woken are woken at once
+void poll_network_punctually(nanos until, g_list& woken) noexcept;
 [[nodiscard]] M* io_wait(M* m, poll_desc* pd, poll_mode mode, poll_status* status) noexcept;
 
 // --- life and death (lifecycle.cpp, dead.cpp, dump.cpp)

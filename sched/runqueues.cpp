@@ -35,6 +35,15 @@ void global_put(G* g) noexcept {
   sched.global_size.store(static_cast<std::uint32_t>(sched.global.size()), seq_cst);
 }
 
+bool anything_queued() noexcept {
+  if (sched.global_size.load(seq_cst) != 0) return true;
+  std::uint32_t n = sched.procs.load(acquire);
+  for (std::uint32_t i = 0; i < n; ++i) {
+    if (!sched.idle_mask.has(i) && !sched.all_ps[i].load(acquire)->runq.empty()) return true;
+  }
+  return false;
+}
+
 G* global_get(P* p, std::uint32_t max) noexcept {
   auto size = static_cast<std::uint32_t>(sched.global.size());
   if (size == 0) return nullptr;

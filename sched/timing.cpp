@@ -17,7 +17,10 @@ P* p_for_timers(M* m) noexcept {
 void armed(P* p, nanos when, bool earliest) noexcept {
   sched.timer_mask.set(p->id);
   p->next_look.store(1, relaxed);  // the dispatcher plans anew
-  if (earliest) wake_net_poller(when);
+  if (!earliest) return;
+  // The rough clock is fresh where it matters: where Ms sleep in the poller and come back.
+  if (when - sched.coarse_now.load(relaxed) <= punctual_wait) p->timers.expect_punctual(when);
+  wake_net_poller(when);
 }
 
 void wake_sleeper(void* g, std::uint64_t, nanos) noexcept { ready(static_cast<G*>(g)); }

@@ -2,9 +2,10 @@
 //
 // It looks every 20 µs; after 50 looks in which it took nothing, the pause doubles each time up to 10 ms, or 1 ms while
 // no P idles and timers or descriptors are waited for; and where a P seems to be stuck, not beyond the next timer.
-// While every P idles, or the world is stopped, it sleeps on a note until the forced tick or the earliest timer;
-// whoever takes a P out of idle wakes it (idle_p_get). Policy and time live here; what is done to Ps and Ms are verbs
-// of sched.
+// Once every P idles and nothing ran since the last look, or while the world is stopped, it sleeps on a note until the
+// forced tick or the earliest timer; whoever takes a P out of idle wakes it (idle_p_get). A program that only idles
+// between its timers is looked after at the pace above: waking a thread for each of its wake-ups would cost more than
+// they do. Policy and time live here; what is done to Ps and Ms are verbs of sched.
 //
 // Each round: 1. poll, if nobody did for 10 ms; 2. a timer is overdue: start an M, whose P may be stuck otherwise;
 // 3. retake; 4. the forced tick; 5. the number of processors, once a second; 6. Ms that left are joined.
@@ -19,6 +20,7 @@
 #include <csignal>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 
 namespace weft::rt {
 
@@ -26,6 +28,7 @@ namespace {
 
 constexpr nanos shortest_pause = 20 * microsecond;
 constexpr nanos longest_pause = 10 * millisecond;
+constexpr nanos longest_idle_pause = 5 * millisecond;  // while every P idles: one may be taken and get stuck
 constexpr int rounds_before_backoff = 50;
 constexpr nanos poll_at_least_every = 10 * millisecond;  // while a P idles
 constexpr nanos time_slice = 10 * millisecond;
@@ -48,6 +51,14 @@ struct monitor {
 constinit monitor the_monitor;
 
 bool all_idle() noexcept { return sched.idle_ps.load(seq_cst) == sched.procs.load(relaxed); }
+
+// Goroutines dispatched so far, by all Ps that there are.
+std::uint64_t all_dispatches() noexcept {
+  std::uint64_t sum = 0;
+  std::uint32_t n = sched.procs.load(acquire);
+  for (std::uint32_t i = 0; i < n; ++i) sum += dispatches(sched.all_ps[i].load(acquire));
+  return sum;
+}
 
 // Sleeps until `deadline` or until somebody wakes sysmon. If the deadlock check wants to be asked again: for
 // *suspicion, which doubles.
@@ -179,6 +190,7 @@ void poll_if_nobody_did(nanos now) noexcept {
 }
 
 nanos next_pause(nanos interval, const retaken& last) noexcept {
+  if (all_idle()) return std::min(interval, longest_idle_pause);
   if (sched.idle_ps.load(relaxed) != 0) return interval;
   nanos timer = earliest_timer();
   if (timer != 0 || anybody_waits_for_io()) interval = std::min(interval, overdue_slice);
@@ -208,6 +220,7 @@ void run_monitor() noexcept {
   nanos interval = shortest_pause;
   nanos suspicion = first_suspicion;
   nanos next_cpus = start + follow_cpus_every;
+  std::uint64_t dispatched = 0;
   retaken last;
   while (!the_monitor.stop.load(acquire)) {
     if (idle_rounds == 0) {
@@ -218,7 +231,8 @@ void run_monitor() noexcept {
     pause(next_pause(interval, last));
     if (the_monitor.quit.load(acquire)) quit();
     nanos now = nanotime();
-    if (all_idle() || sched.world_stopping.load(acquire)) {
+    std::uint64_t before = std::exchange(dispatched, all_dispatches());
+    if ((before == dispatched && all_idle()) || sched.world_stopping.load(acquire)) {
       nanos until = now + sched.options.force_tick_period / 2;
       if (nanos timer = earliest_timer(); timer != 0 && sched.last_poll.load(relaxed) != 0)
         until = std::min(until, timer);

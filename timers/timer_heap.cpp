@@ -334,6 +334,7 @@ void timer_heap::run_one(timer* t, nanos now) {
     // Missed ticks are skipped, the grid stays.
     nanos late = now - t->when;
     t->when = saturating_add(t->when, t->period * (1 + late / t->period));
+    if (t->period <= punctual_wait) expect_punctual(t->when);
     heap_.front().when = t->when;
     sift_down(0);
     t->retain();  // while the function runs, a stopped timer may leave the heap

@@ -29,6 +29,9 @@ struct change_result {
   bool earliest;  // who sleeps for the heap it is in now has to be told
 };
 
+// A wait that is no longer wants to end on time to the microsecond.
+inline constexpr nanos punctual_wait = 10 * millisecond;
+
 class timer_heap {
  public:
   timer_heap() = default;
@@ -47,6 +50,11 @@ class timer_heap {
   std::uint32_t deleted_count() const noexcept { return deleted_.load(relaxed); }
 
   bool mostly_deleted() const noexcept { return deleted_count() > size() / 4; }
+
+  // Somebody waits for `when` who wants to be on time: a short sleep, a fast ticker. What an M that sleeps for this
+  // heap does with it is up to it; the latest such time is kept, roughly.
+  void expect_punctual(nanos when) noexcept { punctual_until_.store(when, relaxed); }
+  nanos punctual_until() const noexcept { return punctual_until_.load(relaxed); }
 
   // --- take the lock
 
@@ -104,6 +112,7 @@ class timer_heap {
   timer* disposed_ = nullptr;  // left the heap with their last reference; freed after unlocking
   atomic<nanos> head_when_{0};
   atomic<nanos> earliest_change_{0};
+  atomic<nanos> punctual_until_{0};
   atomic<std::uint32_t> count_{0};
   atomic<std::uint32_t> deleted_{0};
 

@@ -16,30 +16,55 @@
 #include "api/src/chan_core.hpp"
 #include "api/src/support.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <ctime>
 #include <new>
 
 namespace weft::detail {
 
-void sleep_until_ns(std::int64_t deadline) {
-  rt::runtime_scope scope;
-  if (scope.m()) {
-    if (deadline <= rt::nanotime()) return;
-    if (deadline == rt::forever) {
-      scope.resumed_on(rt::park(scope.m(), nullptr, nullptr, rt::wait_reason::sleep));
-    } else {
-      scope.resumed_on(rt::sleep_until(scope.m(), deadline));
-    }
-    return;
+namespace {
+
+// Many that sleep long end together, and cost the processor one wake-up: the end of a sleep lies on a grid of at most a
+// thousandth of its length, and of about a millisecond.
+constexpr std::int64_t fine_sleep = 16 * rt::millisecond;  // shorter ones end when they are due
+constexpr std::int64_t widest_grid = std::int64_t{1} << 20;
+
+std::int64_t on_grid(std::int64_t deadline, std::int64_t ns) noexcept {
+  if (ns < fine_sleep || deadline > rt::forever - widest_grid) return deadline;
+  auto grid = std::min(static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(ns) >> 10)), widest_grid);
+  return (deadline + grid - 1) & -grid;
+}
+
+void sleep_as_goroutine(rt::runtime_scope& scope, std::int64_t deadline) {
+  if (deadline == rt::forever) {
+    scope.resumed_on(rt::park(scope.m(), nullptr, nullptr, rt::wait_reason::sleep));
+  } else {
+    scope.resumed_on(rt::sleep_until(scope.m(), deadline));
   }
+}
+
+void sleep_as_thread(std::int64_t deadline) noexcept {
   if (deadline <= 0) return;
   timespec ts{static_cast<time_t>(deadline / rt::second), static_cast<long>(deadline % rt::second)};
   while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, nullptr) == EINTR) {}
 }
 
+}  // namespace
+
+void sleep_until_ns(std::int64_t deadline) {
+  rt::runtime_scope scope;
+  if (!scope.m()) return sleep_as_thread(deadline);
+  if (deadline > rt::nanotime()) sleep_as_goroutine(scope, deadline);
+}
+
 void sleep_ns(std::int64_t ns) {
-  if (ns > 0) sleep_until_ns(deadline_after(ns));
+  if (ns <= 0) return;
+  rt::runtime_scope scope;
+  std::int64_t deadline = on_grid(deadline_after(ns), ns);
+  if (!scope.m()) return sleep_as_thread(deadline);
+  sleep_as_goroutine(scope, deadline);
 }
 
 // Timer and channel in one block of memory. The channel's references keep it, among them one that all handles share;

@@ -47,6 +47,7 @@ ROWS = [
     Row("timer_stop_1m", "timer: stop in a heap of 10^6", ratio=_ratio(0.50)),
     Row("after_func_1m", "10^6 after_func within 1 ms, each", ratio=_ratio(0.35)),
     Row("sleep_1m", "10^6 goroutines sleep 100 ms, each", ratio=_ratio(0.70)),
+    Row("sleepers", "10^4 goroutines sleep 1 s, CPU each time", metric="cpu_ns_per_op", ratio=_ratio(0.50)),
     Row("late_50us", "sleep 50 us: late, p50", metric="p50_ns", at_most=15e3),
     Row("late_50us", "sleep 50 us: late, p99", metric="p99_ns"),
     Row("late_200us", "sleep 200 us: late, p50", metric="p50_ns", at_most=15e3),

@@ -56,6 +56,7 @@ class job {
       : workload_(std::move(workload)), procs_(procs), scale_(scale) {}
 
   unsigned procs() const { return procs_; }
+  double scale() const { return scale_; }
 
   // How many operations: `full` at scale 1, in proportion at others, a multiple of `unit`.
   std::size_t count(std::size_t full, std::size_t unit = 1) const;

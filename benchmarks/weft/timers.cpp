@@ -4,6 +4,7 @@
 #include <weft/time.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <random>
 
 #include "benchmarks/support/bench.hpp"
@@ -84,6 +85,25 @@ void sleep_1m(bench::job& j) {
   });
 }
 
+// The CPU time of a process in which 10,000 goroutines sleep 1 s over and over: by wake-up. They wake spread over the
+// second.
+void sleepers(bench::job& j) {
+  constexpr std::size_t n = 10'000;
+  const auto seconds = static_cast<std::size_t>(std::max(2.0, 4 * j.scale()));
+  std::atomic<bool> stop{false};
+  weft::wait_group wg;
+  for (std::size_t i = 0; i < n; ++i) {
+    wg.go([&, i] {
+      weft::sleep(i * 100us);
+      while (!stop.load(std::memory_order_relaxed)) weft::sleep(1s);
+    });
+  }
+  weft::sleep(1500ms);
+  j.measure_once(n * seconds, [&] { weft::sleep(std::chrono::seconds(seconds)); });
+  stop = true;
+  wg.wait();
+}
+
 void lateness(bench::job& j, std::chrono::nanoseconds d) {
   bench::samples late;
   for (auto end = bench::clock::now() + j.period(); bench::clock::now() < end;) {
@@ -105,6 +125,7 @@ const bench::workloads here{
     {"timer_stop_1m", stop_1m},
     {"after_func_1m", after_func_1m},
     {"sleep_1m", sleep_1m},
+    {"sleepers", sleepers},
 };
 
 }  // namespace

@@ -123,6 +123,15 @@ inline rouse_dozer() {
 
 inline wakep(now) {
   help_wanted = true;
+  wake_one(now)
+}
+
+/* wakep(help::to_poll) */
+inline wake_to_poll() {
+  wake_one(false)
+}
+
+inline wake_one(now) {
   if
   :: atomic { spinning == 0 -> spinning = 1 }
 #ifdef MUTANT_wakep_unlocks_first
@@ -361,9 +370,22 @@ end_stopped:
 found:
   if
   /* resetspinning */
-  :: atomic { m_spinning[m] -> m_spinning[m] = false; spinning-- }
+  :: atomic { m_spinning[m] -> m_spinning[m] = false; spinning-- } /* S2 */
 #ifndef MUTANT_found_work_wakes_nobody
-    wake_if_idle(true)
+    if
+    :: idle_ps != 0 ->
+      look_at_queues(); /* S3 */
+      if
+      :: atomic { i == seen -> i = 0 } wakep(true)
+#ifdef IO
+      :: i == 0 && last_poll -> wake_to_poll()
+      :: i == 0 && !last_poll
+#else
+      :: i == 0
+#endif
+      fi
+    :: idle_ps == 0
+    fi
 #endif
   :: !m_spinning[m]
   fi;

@@ -3,6 +3,7 @@ package main
 import (
 	"math/rand"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -29,6 +30,31 @@ func farTimers(n int) []*time.Timer {
 	return timers
 }
 
+// sleepers is the CPU time of a process in which 10,000 goroutines sleep 1 s over and over, by wake-up.
+func sleepers(j *job) {
+	const n = 10_000
+	seconds := 2
+	if j.scale > 0.5 {
+		seconds = int(4 * j.scale)
+	}
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	for i := 0; i < n; i++ {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			time.Sleep(time.Duration(i) * 100 * time.Microsecond)
+			for !stop.Load() {
+				time.Sleep(time.Second)
+			}
+		}()
+	}
+	time.Sleep(1500 * time.Millisecond)
+	j.measureOnce(n*seconds, func() { time.Sleep(time.Duration(seconds) * time.Second) })
+	stop.Store(true)
+	wg.Wait()
+}
+
 func lateness(j *job, d time.Duration) {
 	var late []time.Duration
 	until(j.period(), 1, func() {
@@ -42,6 +68,7 @@ func lateness(j *job, d time.Duration) {
 var kept []*time.Timer
 
 func init() {
+	workloads["sleepers"] = sleepers
 	workloads["timer_create_stop"] = func(j *job) {
 		j.measure(j.count(2_000_000, j.procs), func(n int) {
 			onEachProc(j, n, func(n int) {

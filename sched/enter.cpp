@@ -1,5 +1,6 @@
 #include "sched/enter.hpp"
 
+#include "runtime/turns.hpp"
 #include "sched/proc.hpp"
 
 namespace weft::rt {
@@ -31,11 +32,12 @@ void queue_globally(G* g, void*) noexcept {
 
 // The P was taken while the goroutine was in user code: get one, or queue.
 M* regain_p(M* m) noexcept {
+  take_short_turns(0);
   {
     lock_guard hold(sched.mutex);
     m->requests.fetch_and(~request::revoked, relaxed);
     if (m->p.load(relaxed)) return m;  // the taker gave up
-    --sched.detached_ms;
+    sched.detached_ms.fetch_sub(1, relaxed);
     if (!sched.world_stopping.load(relaxed) && !sched.shutting_down.load(relaxed)) {
       if (P* p = idle_p_get()) {
         acquirep(m, p);

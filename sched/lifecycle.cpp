@@ -69,7 +69,8 @@ void reset() noexcept {
   sched.idle_p_list = nullptr;
   sched.idle_m_list = nullptr;
   sched.idle_ps.store(0, relaxed);
-  sched.idle_ms = sched.idle_locked_ms = sched.live_ms = sched.detached_ms = 0;
+  sched.idle_ms = sched.idle_locked_ms = sched.live_ms = 0;
+  sched.detached_ms.store(0, relaxed);
   sched.all_ms.clear();
   sched.dozer.store(nullptr, relaxed);
   sched.help_wanted.store(false, relaxed);

@@ -19,7 +19,7 @@ bool detach_running(P* p) noexcept {
   m->p.store(nullptr, relaxed);
   p->m.store(nullptr, relaxed);
   p->status.store(p_status::idle, relaxed);
-  ++sched.detached_ms;
+  sched.detached_ms.fetch_add(1, relaxed);
   return true;
 }
 

@@ -39,6 +39,7 @@
 #include "sched/proc.hpp"
 
 #include "runtime/overflow.hpp"
+#include "runtime/turns.hpp"
 
 #include <fmt/format.h>
 #include <memory>
@@ -120,6 +121,7 @@ void* m_thread(void* arg) noexcept {
   pthread_setname_np(pthread_self(), name);
   adopt_thread_stack(&m->g0, &m->thread_stack);
   ::prctl(PR_SET_TIMERSLACK, 1UL);  // else the kernel adds up to 50 µs to every deadline
+  take_short_turns(0);
   void* signal_stack = make_signal_stack();
   m_main(m);
   free_signal_stack(signal_stack);

@@ -14,13 +14,16 @@ P* p_for_timers(M* m) noexcept {
   return p ? p : sched.all_ps[0].load(acquire);
 }
 
-void armed(P* p, nanos when, bool earliest) noexcept {
+// The last goroutine of m's P has just parked: m is on its way to the poller, and will wait for this timer itself.
+bool comes_by(M* m, P* p) noexcept { return m && m->g == &m->g0 && p->runq.empty(); }
+
+void armed(M* m, P* p, nanos when, bool earliest) noexcept {
   sched.timer_mask.set(p->id);
   p->next_look.store(1, relaxed);  // the dispatcher plans anew
   if (!earliest) return;
   // The rough clock is fresh where it matters: where Ms sleep in the poller and come back.
   if (when - sched.coarse_now.load(relaxed) <= punctual_wait) p->timers.expect_punctual(when);
-  wake_net_poller(when);
+  if (!comes_by(m, p)) wake_net_poller(when);
 }
 
 void wake_sleeper(void* g, std::uint64_t, nanos) noexcept { ready(static_cast<G*>(g)); }
@@ -33,13 +36,13 @@ void arm_timer(M* m, timer* t) noexcept {
   P* p = p_for_timers(m);
   nanos when = t->when;
   bool earliest = p->timers.add(t);
-  armed(p, when, earliest);
+  armed(m, p, when, earliest);
 }
 
 bool rearm_timer(M* m, timer* t, nanos when, nanos period, timer_function f, void* arg, std::uint64_t seq) {
   P* p = p_for_timers(m);
   change_result r = change_timer(p->timers, t, when, period, f, arg, seq);
-  armed(p, when, r.earliest);
+  armed(m, p, when, r.earliest);
   return r.was_pending;
 }
 
@@ -47,7 +50,7 @@ void set_io_deadline(M* m, poll_desc* pd, poll_mode mode, nanos deadline) {
   P* p = p_for_timers(m);
   g_list woken;
   deadline_result r = poll_set_deadline(p->timers, pd, mode, deadline, woken);
-  if (r.when != 0) armed(p, r.when, r.earliest);
+  if (r.when != 0) armed(m, p, r.when, r.earliest);
   while (G* g = woken.pop_front()) {
     if (g->claim(no_ticket)) ready(g);
   }

@@ -181,10 +181,10 @@ struct scheduler {
   P* idle_p_list = nullptr;
   M* idle_m_list = nullptr;
   std::uint32_t idle_ms = 0;
-  std::uint32_t idle_locked_ms = 0;  // sleep until their locked goroutine is ready
-  std::uint32_t live_ms = 0;         // threads that have not left the scheduler's loop
-  atomic<M*> gone_ms{nullptr};       // have left it while the run() goes on, and are to be joined
-  std::uint32_t detached_ms = 0;     // run a goroutine without a P
+  std::uint32_t idle_locked_ms = 0;      // sleep until their locked goroutine is ready
+  std::uint32_t live_ms = 0;             // threads that have not left the scheduler's loop
+  atomic<M*> gone_ms{nullptr};           // have left it while the run() goes on, and are to be joined
+  atomic<std::uint32_t> detached_ms{0};  // run a goroutine without a P; written under mutex
   std::uint64_t next_m_id = 1;
   std::vector<M*> all_ms;
   note stop_note;

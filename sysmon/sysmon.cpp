@@ -14,6 +14,7 @@
 
 #include "netpoll/netpoll.hpp"
 #include "runtime/cpus.hpp"
+#include "runtime/turns.hpp"
 #include "sysmon/thread_state.hpp"
 
 #include <algorithm>
@@ -28,12 +29,13 @@ namespace {
 
 constexpr nanos shortest_pause = 20 * microsecond;
 constexpr nanos longest_pause = 10 * millisecond;
-constexpr nanos longest_idle_pause = 5 * millisecond;  // while every P idles: one may be taken and get stuck
+constexpr nanos idle_pause = 5 * millisecond;  // while every P idles: one may be taken and get stuck
 constexpr int rounds_before_backoff = 50;
 constexpr nanos poll_at_least_every = 10 * millisecond;  // while a P idles
 constexpr nanos time_slice = 10 * millisecond;
 constexpr nanos follow_cpus_every = second;
-constexpr nanos overdue_slice = millisecond;  // when something is overdue and no P is free
+constexpr nanos overdue_after = 50 * microsecond;  // whoever sleeps for a timer is on its way before
+constexpr nanos overdue_slice = millisecond;       // when something is overdue and no P is free
 // A suspected deadlock is looked at again, less and less often.
 constexpr nanos first_suspicion = millisecond, longest_suspicion = 60 * second;
 
@@ -91,7 +93,7 @@ void pause(nanos d) noexcept { the_monitor.wake_for_stop.sleep_until(nanotime() 
 // Something waits that a free P would do, and there is none.
 bool work_is_overdue(nanos now) noexcept {
   nanos timer = earliest_timer();
-  return (timer != 0 && timer < now) || sched.global_size.load(relaxed) != 0;
+  return (timer != 0 && timer + overdue_after <= now) || sched.global_size.load(relaxed) != 0;
 }
 
 // Gives the work of a P that was taken to another M.
@@ -142,8 +144,9 @@ retaken retake(nanos now, bool overdue) noexcept {
         bool wanted = overdue || !p->runq.empty() || sched.global_size.load(relaxed) != 0 ||
                       p->timers.wake_when() != 0 || anybody_waits_for_io();
         if (!wanted || sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) continue;
-        if (sched.detached_ms >= hog_limit && thread_wants_processor(m->tid)) continue;
+        if (sched.detached_ms.load(relaxed) >= hog_limit && thread_wants_processor(m->tid)) continue;
         if (!detach_running(p)) continue;
+        take_usual_turns(m->tid);  // the Ms that go on shall not wait for it
       }
       p->seen.sched_when = now;
       hand_off(p);
@@ -190,14 +193,14 @@ void poll_if_nobody_did(nanos now) noexcept {
 }
 
 nanos next_pause(nanos interval, const retaken& last) noexcept {
-  if (all_idle()) return std::min(interval, longest_idle_pause);
+  if (all_idle()) return idle_pause;
   if (sched.idle_ps.load(relaxed) != 0) return interval;
   nanos timer = earliest_timer();
   if (timer != 0 || anybody_waits_for_io()) interval = std::min(interval, overdue_slice);
   if (!last.stuck) return interval;
   nanos now = nanotime();
   nanos until = std::min(now + interval, last.next_look);
-  if (timer > now) until = std::min(until, timer);
+  if (timer > now) until = std::min(until, timer + overdue_after);
   return std::max(until - now, shortest_pause);
 }
 
@@ -213,6 +216,7 @@ nanos next_pause(nanos interval, const retaken& last) noexcept {
 }
 
 void run_monitor() noexcept {
+  take_short_turns(0);
   const nanos trace_period = sched.options.trace_period;
   const nanos start = nanotime();
   nanos next_trace = trace_period ? start + trace_period : forever;

@@ -146,7 +146,7 @@ stats runtime_stats() noexcept {
     rt::lock_guard hold(rt::sched.mutex);
     s.threads = rt::sched.live_ms;
     s.idle_threads = rt::sched.idle_ms;
-    s.running += rt::sched.detached_ms;
+    s.running += rt::sched.detached_ms.load(rt::relaxed);
   }
   std::uint64_t busy = s.runnable + s.running;
   s.waiting = s.goroutines > busy ? s.goroutines - busy : 0;

@@ -1,0 +1,41 @@
+#include "runtime/turns.hpp"
+
+#include "runtime/clock.hpp"
+
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace weft::rt {
+
+namespace {
+
+// As in <linux/sched/types.h>, which does not go together with older <sched.h>.
+struct attributes {
+  std::uint32_t size = sizeof(attributes);
+  std::uint32_t policy = 0;
+  std::uint64_t flags = 0;
+  std::int32_t nice = 0;
+  std::uint32_t priority = 0;
+  std::uint64_t runtime = 0;  // the slice, under the normal policies; 0: the system's
+  std::uint64_t deadline = 0, period = 0;
+};
+static_assert(sizeof(attributes) == 48);
+
+constexpr nanos short_turn = 100 * microsecond;  // the least that the kernel allows
+
+void set_turns(int tid, nanos length) noexcept {
+  attributes a;
+  if (::syscall(SYS_sched_getattr, tid, &a, sizeof a, 0) != 0) return;
+  if (a.policy != SCHED_OTHER && a.policy != SCHED_BATCH) return;
+  a.size = sizeof a;
+  a.runtime = static_cast<std::uint64_t>(length);
+  ::syscall(SYS_sched_setattr, tid, &a, 0);
+}
+
+}  // namespace
+
+void take_short_turns(int tid) noexcept { set_turns(tid, short_turn); }
+void take_usual_turns(int tid) noexcept { set_turns(tid, 0); }
+
+}  // namespace weft::rt

@@ -16,7 +16,7 @@
 //   the owner of the timer (or several: calls may race)   add, del_timer, mod_timer: these change the state by
 //       compare-and-swap and never touch the heap's array, so stopping a timer of another P takes no lock
 //   who holds the heap's lock                             everything that moves or removes entries
-// A state that is not held for long belongs to one thread for a few instructions; others look again.
+// A state not held for long is one thread's for a few instructions; others look again. Legal moves: timer_moves.hpp.
 #pragma once
 
 #include "runtime/atomic.hpp"

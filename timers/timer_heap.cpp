@@ -1,6 +1,7 @@
 #include "timers/timer_heap.hpp"
 
 #include "runtime/fatal.hpp"
+#include "timers/timer_moves.hpp"
 
 #include <algorithm>
 #include <sched.h>
@@ -11,22 +12,6 @@ namespace weft::rt {
 namespace {
 
 using enum timer_status;
-
-// The one place where a timer changes state. acq_rel: the fields written in one state are seen in the next.
-bool move_state(timer* t, timer_status from, timer_status to) noexcept {
-  return t->status.compare_exchange_strong(from, to, acq_rel, relaxed);
-}
-
-// Out of a state that only the caller holds.
-void finish_state(timer* t, timer_status from, timer_status to) noexcept {
-  WEFT_ASSERT(move_state(t, from, to), "timer {} is {}, but {} -> {} was to come", fmt::ptr(t),
-              describe(t->status.load(relaxed)), describe(from), describe(to));
-}
-
-[[noreturn]] void bad_state(const char* operation, timer_status s) noexcept {
-  WEFT_ASSERT(false, "{} met a timer in state {}", operation, describe(s));
-  __builtin_unreachable();
-}
 
 // Somebody else holds the timer for a few instructions, if the kernel lets it run.
 void look_again() noexcept { sched_yield(); }
@@ -48,7 +33,13 @@ const char* describe(timer_status s) noexcept {
     case modified_later: return "modified_later";
     case moving: return "moving";
   }
-  return "?";
+  return "an unknown state";
+}
+
+void illegal_move(const timer* t, timer_status seen, timer_status to, const char* caller) noexcept {
+  // Always: what the holder of a state finds changed is wrong, also where the move as such is in the table.
+  assert_failed_with("is_legal_move(seen, to)", __FILE__, __LINE__, "{} would move timer {} from {} ({}) to {}", caller,
+                     fmt::ptr(t), describe(seen), static_cast<int>(seen), describe(to));
 }
 
 nanos timer_heap::wake_when() const noexcept {
@@ -94,8 +85,8 @@ void timer_heap::grow(std::size_t extra) {
 }
 
 bool timer_heap::add(timer* t) noexcept {
-  timer_status s = t->status.load(acquire);
-  WEFT_ASSERT(s == no_status || s == removed, "add of a timer in state {}", describe(s));
+  static_assert(is_legal_move(outside_states, waiting));
+  if (timer_status s = t->status.load(acquire); !outside_states.has(s)) illegal_move(t, s, waiting);
   t->when = not_before_epoch(t->when);
   lock_.acquire_lock();
   clean_head();
@@ -137,11 +128,11 @@ bool del_timer(timer* t) noexcept {
       case modified_earlier:
       case modified_later:
         // Through modifying, so that t->heap cannot change (take_all) between reading and counting.
-        if (move_state(t, s, modifying)) {
+        if (try_move<armed_states, modifying>(t, s)) {
           timer_heap* h = t->heap;
           // Counted before the state says so: who clears deleted timers must not count below zero.
           h->deleted_.fetch_add(1, relaxed);
-          finish_state(t, modifying, deleted);
+          finish_move<modifying, deleted>(t);
           return true;
         }
         break;
@@ -152,7 +143,7 @@ bool del_timer(timer* t) noexcept {
       case running:
       case moving:
       case modifying: look_again(); break;
-      default: bad_state("del_timer", s);
+      default: illegal_move(t, s, modifying);
     }
   }
 }
@@ -167,7 +158,7 @@ change_result change_timer(timer_heap& here, timer* t, nanos when, nanos period,
       case modified_earlier:
       case modified_later:
       case deleted: {
-        if (!move_state(t, s, modifying)) break;
+        if (!try_move<resting_states, modifying>(t, s)) break;
         timer_heap* h = t->heap;
         t->period = period;
         t->function = function;
@@ -179,13 +170,17 @@ change_result change_timer(timer_heap& here, timer* t, nanos when, nanos period,
         // Lowered before the state is published: a reader of the hints is never too late. It takes part in the
         // decision even when the entry was already modified_earlier: adjust may have cleared the hint since.
         bool earliest = earlier && h->note_earlier(when);
-        finish_state(t, modifying, earlier ? modified_earlier : modified_later);
+        if (earlier) {
+          finish_move<modifying, modified_earlier>(t);
+        } else {
+          finish_move<modifying, modified_later>(t);
+        }
         return {s != deleted, earliest};
       }
       case no_status:
       case removed: {
         here.make_room();
-        if (!move_state(t, s, modifying)) break;
+        if (!try_move<outside_states, modifying>(t, s)) break;
         t->when = when;
         t->period = period;
         t->function = function;
@@ -195,7 +190,7 @@ change_result change_timer(timer_heap& here, timer* t, nanos when, nanos period,
         here.clean_head();
         here.clean_tail();
         here.insert(t);
-        finish_state(t, modifying, waiting);
+        finish_move<modifying, waiting>(t);
         bool earliest = here.heap_.front().t == t;
         here.unlock_and_publish();
         return {false, earliest};
@@ -204,7 +199,7 @@ change_result change_timer(timer_heap& here, timer* t, nanos when, nanos period,
       case removing:
       case moving:
       case modifying: look_again(); break;
-      default: bad_state("change_timer", s);
+      default: illegal_move(t, s, modifying);
     }
   }
 }
@@ -216,23 +211,23 @@ void timer_heap::clean_head() {
     timer_status s = t->status.load(acquire);
     switch (s) {
       case deleted:
-        if (!move_state(t, deleted, removing)) break;
+        if (!try_move<deleted, removing>(t)) break;
         remove_head();
         deleted_.fetch_sub(1, relaxed);
-        finish_state(t, removing, removed);
+        finish_move<removing, removed>(t);
         leave(t);
         break;
       case modified_earlier:
       case modified_later:
-        if (!move_state(t, s, moving)) break;
+        if (!try_move<changed_states, moving>(t, s)) break;
         t->when = t->next_when;
         heap_.front().when = t->when;
         sift_down(0);
-        finish_state(t, moving, waiting);
+        finish_move<moving, waiting>(t);
         break;
       case modifying: look_again(); break;
       case waiting: return;
-      default: bad_state("clean_head", s);
+      default: illegal_move(t, s, moving);
     }
   }
 }
@@ -242,10 +237,10 @@ void timer_heap::clean_head() {
 void timer_heap::clean_tail() {
   while (deleted_count() > 0 && !heap_.empty()) {
     timer* t = heap_.back().t;
-    if (t->status.load(acquire) != deleted || !move_state(t, deleted, removing)) return;
+    if (t->status.load(acquire) != deleted || !try_move<deleted, removing>(t)) return;
     heap_.pop_back();
     deleted_.fetch_sub(1, relaxed);
-    finish_state(t, removing, removed);
+    finish_move<removing, removed>(t);
     leave(t);
   }
 }
@@ -272,19 +267,19 @@ void timer_heap::rebuild() {
     timer_status s = t->status.load(acquire);
     switch (s) {
       case deleted:
-        if (!move_state(t, deleted, removing)) continue;
+        if (!try_move<deleted, removing>(t)) continue;
         deleted_.fetch_sub(1, relaxed);
-        finish_state(t, removing, removed);
+        finish_move<removing, removed>(t);
         leave(t);
         dirty = true;
         ++i;
         continue;
       case modified_earlier:
       case modified_later:
-        if (!move_state(t, s, moving)) continue;
+        if (!try_move<changed_states, moving>(t, s)) continue;
         t->when = t->next_when;
         heap_[out++] = {t->when, t};
-        finish_state(t, moving, waiting);
+        finish_move<moving, waiting>(t);
         dirty = true;
         ++i;
         continue;
@@ -293,7 +288,7 @@ void timer_heap::rebuild() {
         ++i;
         continue;
       case modifying: look_again(); continue;
-      default: bad_state("rebuild", s);
+      default: illegal_move(t, s, moving);
     }
   }
   heap_.resize(out);
@@ -310,7 +305,7 @@ nanos timer_heap::run_head(nanos now, bool* ran) {
     switch (s) {
       case waiting:
         if (t->when > now) return t->when;
-        if (!move_state(t, waiting, running)) break;
+        if (!try_move<waiting, running>(t)) break;
         *ran = true;
         run_one(t, now);
         return 0;
@@ -318,7 +313,7 @@ nanos timer_heap::run_head(nanos now, bool* ran) {
       case modified_earlier:
       case modified_later: clean_head(); break;
       case modifying: look_again(); break;
-      default: bad_state("run_head", s);
+      default: illegal_move(t, s, running);
     }
   }
 }
@@ -338,10 +333,10 @@ void timer_heap::run_one(timer* t, nanos now) {
     heap_.front().when = t->when;
     sift_down(0);
     t->retain();  // while the function runs, a stopped timer may leave the heap
-    finish_state(t, running, waiting);
+    finish_move<running, waiting>(t);
   } else {
     remove_head();  // its reference goes with the function
-    finish_state(t, running, no_status);
+    finish_move<running, no_status>(t);
   }
   head_when_.store(heap_.empty() ? 0 : heap_.front().when, release);
   lock_.release_lock();
@@ -393,20 +388,20 @@ void timer_heap::take_all(timer_heap& from) {
         case waiting:
         case modified_earlier:
         case modified_later:
-          if (!move_state(t, s, moving)) break;
+          if (!try_move<armed_states, moving>(t, s)) break;
           if (s != waiting) t->when = t->next_when;
           live.push_back(t);
           done = true;
           break;
         case deleted:
-          if (!move_state(t, deleted, removing)) break;
+          if (!try_move<deleted, removing>(t)) break;
           from.deleted_.fetch_sub(1, relaxed);
-          finish_state(t, removing, removed);
+          finish_move<removing, removed>(t);
           from.leave(t);
           done = true;
           break;
         case modifying: look_again(); break;
-        default: bad_state("take_all", s);
+        default: illegal_move(t, s, moving);
       }
     }
   }
@@ -417,7 +412,7 @@ void timer_heap::take_all(timer_heap& from) {
     heap_.push_back({t->when, t});  // the reference comes along
     t->heap = this;
     sift_up(heap_.size() - 1);
-    finish_state(t, moving, waiting);
+    finish_move<moving, waiting>(t);
   }
   unlock_and_publish();
 }
@@ -426,10 +421,13 @@ void timer_heap::clear() noexcept {
   lock_.acquire_lock();
   for (entry& e : heap_) {
     timer* t = e.t;
-    timer_status s = t->status.load(acquire);
-    while (s == modifying || !move_state(t, s, removed)) {
+    for (;;) {
+      timer_status s = t->status.load(acquire);
+      if (s != modifying) {
+        if (!resting_states.has(s)) illegal_move(t, s, removed);
+        if (try_move<resting_states, removed>(t, s)) break;
+      }
       look_again();  // a foreign thread changes it just now
-      s = t->status.load(acquire);
     }
     leave(t);
   }

@@ -1,0 +1,20 @@
+// A timer's memory is overwritten while the runtime has it in a heap.
+#include "api/src/support.hpp"
+
+#include <chrono>
+#include <weft/weft.hpp>
+
+using namespace weft::rt;
+
+int main() {
+  static timer t;
+  return weft::run([] {
+    {
+      runtime_scope scope;
+      rearm_timer(
+          scope.m(), &t, nanotime() + millisecond, 0, [](void*, std::uint64_t, nanos) noexcept {}, nullptr, 0);
+      t.status.store(timer_status::removing, release);
+    }
+    weft::sleep(std::chrono::seconds(10));
+  });
+}

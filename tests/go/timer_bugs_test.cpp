@@ -1,0 +1,184 @@
+// The bugs that Go had in its timers, as a program meets them. Each case names Go's issue and says what went wrong.
+// tests/timers/timer_heap_bugs_test.cpp has those of the table of states at the level of the heap.
+//
+// Kills this mutant (tests/mutants): timers-44868-nobody-comes.
+
+#include "tests/go/helpers.hpp"
+#include "tests/support/catch.hpp"
+
+#include <atomic>
+#include <ctime>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+#include <weft/weft.hpp>
+
+using namespace weft::test;
+using weft::chan;
+using weft::recv_result;
+using weft::time_point;
+
+namespace {
+
+// A timer that is in a heap as long as it is armed, as Go's all were; one with a channel is there only while somebody
+// waits. (Go's own tests have the same: newTimerFunc.)
+class heap_timer {
+ public:
+  explicit heap_timer(clock::duration d) : t_(weft::after_func(d, [c = c_] { (void)c.try_send(clock::now()); })) {}
+  const chan<time_point>& channel() const { return c_; }
+  bool stop() const { return t_.stop(); }
+  template <class D>
+  bool reset(D d) const {
+    return t_.reset(d);
+  }
+
+ private:
+  chan<time_point> c_{1};
+  weft::func_timer t_;
+};
+
+clock::duration cpu_time() {
+  timespec t;
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
+}
+
+constexpr auto past = std::chrono::hours(-24 * 365 * 50);
+
+}  // namespace
+
+// Go 1.14 locked up when timers were reset very often: a goroutine was preempted with a timer in timerModifying, and
+// the scheduler then waited for that state to pass.
+TEST_CASE("Go issue 38023: resets without end do not lock up the scheduler") {
+  weft::run([] {
+    std::vector<heap_timer> timers;
+    for (int i = 0; i < 8; ++i) timers.emplace_back(1h);
+    std::atomic<bool> over{false};
+    std::atomic<int> slept{0};
+    weft::wait_group w;
+    for (unsigned g = 0; g < 4; ++g) {
+      w.go([&, g] {
+        std::mt19937 random(g);
+        while (!over) {
+          // No call that waits, so only preemption lets the others run.
+          for (int i = 0; i < 100; ++i) {
+            auto& t = timers[random() % timers.size()];
+            if (random() % 4 == 0) t.stop();
+            t.reset(std::chrono::microseconds(random() % 100));
+          }
+        }
+      });
+    }
+    w.go([&] {
+      for (int i = 0; i < 20; ++i) {
+        weft::sleep(100us);
+        ++slept;
+      }
+      over = true;
+    });
+    w.wait();
+    CHECK(slept == 20);
+    for (auto& t : timers) t.stop();
+  });
+}
+
+// Go 1.16: a timer came to a P of which nobody slept in the poller, as there had been no timer. Nobody was woken for
+// it, and it fired after up to two minutes, at the forced collection.
+TEST_CASE("Go issue 44868: a timer that is set while everybody sleeps, and nobody in the poller, fires in time") {
+  weft::run([] {
+    for (auto d : {0us, 1us, 500us, 3000us}) {
+      auto fired = std::make_shared<std::atomic<bool>>(false);
+      clock::duration took{};
+      // In here no P is held, and nobody suspects a deadlock and comes by for that.
+      weft::blocking([&] {
+        std::thread([&] {
+          std::this_thread::sleep_for(30ms);  // the Ms and sysmon have gone to sleep
+          auto begin = clock::now();
+          weft::after_func(d, [fired] { *fired = true; });
+          while (!*fired && clock::now() - begin < 3s) std::this_thread::sleep_for(100us);
+          took = clock::now() - begin;
+        }).join();
+      });
+      CHECK(*fired);
+      CHECK(took >= d);
+      CHECK(took < 2s);
+    }
+  });
+}
+
+// Go 1.16: moved to the past again and again, a timer was dropped: the hint for it was cleared by an adjustment that
+// did not look at it. After time's TestTimerModifiedEarlier.
+TEST_CASE("Go issue 47329: a timer that is rapidly moved earlier is not dropped") {
+  weft::run([] {
+    for (int i = 0; i < fewer(1000); ++i) {
+      heap_timer t{1h};
+      for (int j = 0; j < 10; ++j) {
+        if (!t.stop()) (void)t.channel().recv();
+        t.reset(past);
+      }
+      time_point v;
+      if (t.channel().recv_for(v, late) != recv_result::value) FAIL("round " << i << ": it did not fire");
+    }
+  });
+}
+
+// Go 1.16.7: an adjustment of the heap passed over some of the timers that were made earlier. After time's
+// TestAdjustTimers.
+TEST_CASE("Go issue 47762: among timers that are moved earlier and later, none is late") {
+  weft::run([] {
+    std::mt19937 random(7);
+    struct one {
+      heap_timer t{0s};
+      int state = 1;
+    };
+    std::vector<one> timers(100);
+    while (!timers.empty()) {
+      one& o = timers[random() % timers.size()];
+      switch (o.state++) {
+        case 1: CHECK(o.t.channel().recv()); break;
+        case 2: CHECK_FALSE(o.t.reset(1min)); break;
+        case 4: CHECK_FALSE(o.t.reset(3min)); break;
+        case 6: CHECK_FALSE(o.t.reset(2min)); break;
+        case 3:
+        case 5:
+        case 7: CHECK(o.t.stop()); break;
+        case 8: CHECK_FALSE(o.t.reset(0s)); break;
+        case 9: {
+          time_point v;
+          CHECK(o.t.channel().recv_for(v, late) == recv_result::value);
+          break;
+        }
+        default: o = timers.back(); timers.pop_back();
+      }
+    }
+  });
+}
+
+// Go 1.16.7: the last timer of a P was moved earlier and stopped. Its time stayed behind as that P's next one, lay in
+// the past soon, and every idle thread spun over it.
+TEST_CASE("Go issue 51654: after the last timer was moved earlier and stopped, nobody computes") {
+  weft::run([] {
+    for (int round = 0; round < 3; ++round) {
+      std::vector<heap_timer> timers;
+      for (int i = 0; i < 20; ++i) timers.emplace_back(1h);
+      // In the heaps of several Ps.
+      weft::wait_group w;
+      for (auto& t : timers) w.go([&] { t.reset(2ms); });
+      w.wait();
+      for (auto& t : timers) t.stop();
+    }
+    chan<void> woken;
+    clock::duration computed{};
+    std::thread foreign([&computed, woken] {
+      std::this_thread::sleep_for(50ms);  // until spinning and dozing are over
+      auto before = cpu_time();
+      std::this_thread::sleep_for(200ms);
+      computed = cpu_time() - before;
+      woken.send();
+    });
+    woken.recv();  // without a time limit: that would be a timer
+    weft::blocking([&] { foreign.join(); });
+    CHECK(computed < 60ms);
+  });
+}

@@ -1,4 +1,5 @@
 // What Go's timers promise (time/sleep_test.go, time/tick_test.go; the promises of Go 1.23), one case each.
+// timer_go_test.cpp has those of Go's own tests that are not here, under their names.
 
 #include "tests/go/helpers.hpp"
 #include "tests/support/catch.hpp"
@@ -34,6 +35,7 @@ bool silent(const Channel& c, clock::duration d = 3ms) {
 
 // --- sleep
 
+// time's TestSleep
 TEST_CASE("sleep: never early") {
   weft::run([] {
     for (auto d : std::initializer_list<clock::duration>{1ns, 1us, 10us, 50us, 100us, 999us, 1ms, 5ms, 20ms}) {
@@ -51,6 +53,7 @@ TEST_CASE("sleep: never early") {
   });
 }
 
+// time's TestOverflowSleep, the negative half
 TEST_CASE("sleep: zero and negative durations and past points return at once") {
   weft::run([] {
     auto begin = clock::now();
@@ -103,6 +106,7 @@ TEST_CASE("sleep: a thousand goroutines wake at one instant") {
   });
 }
 
+// time's TestOverflowSleep
 TEST_CASE("sleep: a duration too long to fit never ends") {
   weft::run([] {
     std::atomic<int> woke{0};
@@ -156,6 +160,7 @@ TEST_CASE("sleep: it is late by microseconds, not milliseconds") {
 
 // --- after
 
+// time's TestAfter
 TEST_CASE("after: one value, the instant that was due") {
   weft::run([] {
     auto before = clock::now();
@@ -226,6 +231,7 @@ TEST_CASE("timer: stop after its value was received is false, before it was rece
   });
 }
 
+// time's TestReset
 TEST_CASE("timer: reset in each state") {
   weft::run([] {
     weft::timer pending{1h};
@@ -254,6 +260,7 @@ TEST_CASE("timer: reset in each state") {
   });
 }
 
+// time's TestTimerModifiedEarlier, in small
 TEST_CASE("timer: moved earlier, it fires at the new time, though another one comes before the old one") {
   weft::run([] {
     weft::timer other{1h}, t{1h};
@@ -297,6 +304,7 @@ TEST_CASE("timer: after stop or reset no value of the earlier setting is receive
   });
 }
 
+// time's TestStopResult, with a receiver that races
 TEST_CASE("timer: stop says true if and only if the value is not received") {
   weft::run([] {
     int wrong = 0;
@@ -334,6 +342,7 @@ TEST_CASE("timer: many wait for one value, one gets it") {
   });
 }
 
+// time's TestChan has this, too
 TEST_CASE("timer: its channel has size and capacity 0 in each state") {
   weft::run([] {
     weft::timer t{1ms};
@@ -509,6 +518,7 @@ TEST_CASE("ticker: reset starts a new grid, one period from now") {
   });
 }
 
+// time's TestNewTickerLtZeroDuration, TestTickerResetLtZeroDuration
 TEST_CASE("ticker: a period that is not positive is an invalid argument") {
   weft::run([] {
     CHECK_THROWS_AS(weft::ticker(0s), std::invalid_argument);
@@ -520,6 +530,7 @@ TEST_CASE("ticker: a period that is not positive is an invalid argument") {
   });
 }
 
+// time's TestTickerStress
 TEST_CASE("ticker: a very short period does not stop the world") {
   weft::run([] {
     weft::ticker k{1ns};

@@ -253,12 +253,15 @@ void timer_heap::adjust(nanos now) {
 
 // Under the lock: one pass over the heap takes out what was stopped and puts right what was changed.
 void timer_heap::rebuild() {
-  // Fold the hint into the head before it is cleared; the true head is published at unlock. A timer made earlier
-  // from here on lowers the hint again, and its state is seen in this pass or, through the hint, in the next.
-  nanos change = earliest_change_.load(acquire);
+  // Fold the hint into the head before it is cleared; the true head is published at unlock. Cleared by
+  // compare-and-swap: a hint that was lowered meanwhile is folded, too (Go issue 47329). A timer made earlier from here
+  // on lowers the hint again, and its state is seen in this pass or, through the hint, in the next.
   nanos head = head_when_.load(relaxed);
-  if (change != 0 && (head == 0 || change < head)) head_when_.store(change, release);
-  earliest_change_.store(0, seq_cst);
+  for (nanos change = earliest_change_.load(acquire); change != 0;) {
+    if (head == 0 || change < head) head_when_.store(head = change, release);
+    // seq_cst: as in note_earlier. acquire: the hint that is folded next.
+    if (earliest_change_.compare_exchange_weak(change, 0, seq_cst, acquire)) break;
+  }
 
   bool dirty = false;
   std::size_t out = 0;

@@ -9,11 +9,15 @@
 //   head_when        when of the first entry, 0 if there is none
 //   earliest_change  a time that no modified_earlier timer of this heap is before, 0 if none
 // wake_when() is the smaller one. It may be too early (somebody looks in vain) but never too late:
-//   - who makes a timer earlier lowers earliest_change BEFORE it publishes the state modified_earlier;
-//   - who clears earliest_change (rebuild) holds the lock, and first lowers head_when to the value it clears; so a
-//   reader
-//     that sees the cleared hint sees the lowered head (release/acquire on earliest_change);
+//   - who makes a timer earlier (change_timer, no lock) lowers earliest_change BEFORE it publishes the state
+//     modified_earlier;
+//   - who clears earliest_change (rebuild, with the lock) first lowers head_when to the value it clears, clears by
+//     compare-and-swap, and reads the states after that: a timer made earlier before the swap is folded into head_when,
+//     one made earlier after it lowers the hint again;
+//   - who reads (wake_when, no lock) reads earliest_change first: if it sees the cleared hint, it sees the lowered head
+//     (release/acquire on earliest_change);
 //   - head_when and the count are set to their true values when the lock is released.
+// The model of the states and the hints is tests/model/timer.pml.
 #pragma once
 
 #include "runtime/lock.hpp"

@@ -1,7 +1,7 @@
 // The timer states and the wake-up hints through their interleavings.
 //
-// Kills these mutants (tests/mutants): timers-hint-after-state, timers-hint-not-folded, timers-deleted-counted-late,
-// timers-fire-without-cas.
+// Kills these mutants (tests/mutants): timers-hint-after-state, timers-hint-not-folded, timers-hint-cleared-blind,
+// timers-deleted-counted-late, timers-fire-without-cas.
 
 #include "tests/support/catch.hpp"
 #include "tests/support/interleave.hpp"
@@ -193,6 +193,38 @@ std::string hint_never_late(std::uint64_t seed) {
   return wrong;
 }
 
+// Whoever has made a timer earlier finds the hint right from then on, also while somebody rebuilds the heap.
+std::string hint_lowered_during_rebuild(std::uint64_t seed) {
+  interleaving threads(seed);
+  nanos now = 10;
+  timer_heap heap;
+  test_timer mine, other, stopped;
+  for (auto* t : {&mine, &other, &stopped}) t->clock = &now;
+  (void)change_timer(heap, &mine, 900, 0, test_timer::fire, &mine, 0);
+  (void)change_timer(heap, &other, 700, 0, test_timer::fire, &other, 0);
+  bool done = false;
+  threads.add([&] {
+    for (int i = 0; i < 4; ++i) {
+      (void)change_timer(heap, &mine, 50 - i, 0, test_timer::fire, &mine, 0);
+      nanos hint = heap.wake_when();
+      interleaving::check(hint != 0 && hint <= 50 - i, "the hint is too late");
+      (void)change_timer(heap, &mine, 900, 0, test_timer::fire, &mine, 0);
+    }
+    done = true;
+  });
+  threads.add([&] {
+    for (nanos when = 500; !done; when = 1200 - when) {
+      (void)change_timer(heap, &other, when, 0, test_timer::fire, &other, 0);
+      (void)change_timer(heap, &stopped, 800, 0, test_timer::fire, &stopped, 0);
+      (void)del_timer(&stopped);
+      heap.tidy();
+    }
+  });
+  std::string wrong = threads.run();
+  heap.clear();
+  return wrong;
+}
+
 }  // namespace
 
 TEST_CASE("timer states: each arming fires once or is taken back once") {
@@ -214,6 +246,14 @@ TEST_CASE("timer hints: nobody sleeps past a timer") {
 TEST_CASE("timer hints: too early, perhaps, but never too late") {
   for (std::uint64_t seed = 0; seed < seeds(20000); ++seed) {
     std::string wrong = hint_never_late(seed);
+    INFO("seed " << seed);
+    REQUIRE(wrong == "");
+  }
+}
+
+TEST_CASE("timer hints: lowered while the heap is rebuilt") {
+  for (std::uint64_t seed = 0; seed < seeds(5000); ++seed) {
+    std::string wrong = hint_lowered_during_rebuild(seed);
     INFO("seed " << seed);
     REQUIRE(wrong == "");
   }

@@ -133,14 +133,17 @@ class timer_core {
     return to_wake;
   }
 
-  static void fire(void* self, std::uint64_t armed_seq, rt::nanos due) noexcept {
+  static void fire(void* self, std::uint64_t armed_seq, rt::nanos) noexcept {
     auto* t = static_cast<timer_core*>(self);
     waiter* to_wake;
     {
       rt::lock_guard hold(t->chan.mutex);
-      // Stopped or reset meanwhile, or sent already by somebody who looked.
-      if (armed_seq != t->seq || !t->armed || due < t->when) return;
-      to_wake = t->send(rt::nanotime());
+      // Stopped or reset meanwhile, or sent already by somebody who looked. The clock decides, not the instant that the
+      // heap says was due: a ticker's `when` skips ticks by a later clock than the heap, and may be ahead of that.
+      if (armed_seq != t->seq || !t->armed) return;
+      rt::nanos now = rt::nanotime();
+      if (now < t->when) return;
+      to_wake = t->send(now);
       if (!to_wake) rt::del_timer(&t->node);  // nobody waits: a ticker's next tick need not be noticed
     }
     if (to_wake) wake(to_wake);

@@ -134,6 +134,7 @@ void start_runtime(const scheduler_options& options) {
   }
   sched.procs.store(options.procs, release);
   sched.run_number.fetch_add(1, relaxed);
+  sched.timer_mask.set(0);  // for good, see idle_p_put
   lock_guard hold(sched.mutex);
   for (std::uint32_t i = options.procs; i-- > 0;) {
     P* p = sched.all_ps[i].load(relaxed);

@@ -56,11 +56,9 @@ constinit scheduler_storage the_scheduler;
 void idle_p_put(P* p) noexcept {
   WEFT_CHECK(p->status.load(relaxed) == p_status::idle, "P {} goes idle in status {}", p->id,
              static_cast<int>(p->status.load(relaxed)));
-  if (p->timers.wake_when() == 0) {
-    sched.timer_mask.clear(p->id);
-    // A thread without a P may have armed a timer here meanwhile: it sets the mask after the timer is in the heap.
-    if (p->timers.wake_when() != 0) sched.timer_mask.set(p->id);
-  }
+  // Only who holds a P adds timers to its heap, so it stays empty while the P idles. But threads without a P add to
+  // that of P 0 at any time, and others may at once make these timers earlier (Go issue 44868): its bit stays set.
+  if (p->id != 0 && p->timers.wake_when() == 0) sched.timer_mask.clear(p->id);
   sched.idle_mask.set(p->id);
   p->next_idle = sched.idle_p_list;
   sched.idle_p_list = p;

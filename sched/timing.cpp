@@ -18,7 +18,6 @@ P* p_for_timers(M* m) noexcept {
 bool comes_by(M* m, P* p) noexcept { return m && m->g == &m->g0 && p->runq.empty(); }
 
 void armed(M* m, P* p, nanos when, bool earliest) noexcept {
-  sched.timer_mask.set(p->id);
   p->next_look.store(1, relaxed);  // the dispatcher plans anew
   if (!earliest) return;
   // The rough clock is fresh where it matters: where Ms sleep in the poller and come back.
@@ -56,10 +55,11 @@ void set_io_deadline(M* m, poll_desc* pd, poll_mode mode, nanos deadline) {
   }
 }
 
+// T2 of sleep_in_poller (find.cpp), after T1.
 void wake_net_poller(nanos when) noexcept {
   if (sched.last_poll.load(seq_cst) == 0) {
     // Somebody sleeps in the poller, until poll_until. If that is stored only after this look, the sleeper reads the
-    // heaps again after storing it (sleep_in_poller).
+    // heaps again after storing it (P2).
     nanos until = sched.poll_until.load(seq_cst);
     if (until == 0 || until > when) netpoll_break();
   } else if (sched.idle_ps.load(seq_cst) != 0) {

@@ -205,6 +205,17 @@ void poll_until(nanos until, g_list& woken) noexcept {
 }
 
 // The last resort: sleeps in the poller until something is ready or the earliest timer is due, if nobody else does.
+//
+//     who arms a timer (timing.cpp)                 the sleeper, without a P
+//     T1  into a heap, or lower its hint            P1  last_poll = 0, then poll_until = until
+//     T2  last_poll == 0: break it off, if          P2  read the hints of all heaps again
+//         poll_until is later than the timer        P3  poll_until = the earliest of both; sleep that long
+//         last_poll != 0: wake one, if a P idles
+//
+//     If T2 reads last_poll before P1, P2 sees T1: the hints are never too late (timer_heap.hpp). Otherwise T2 reads
+//     what P1 or P3 stored, and nobody sleeps longer than that, or the 0 from before, and breaks off a sleep in vain.
+//     The model is tests/model/poller.pml.
+//
 // True: look for work again (the M may have a P). *g: a goroutine to run at once, then the M has a P.
 bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
   if (!anybody_waits_for_io() && until == 0) {
@@ -221,14 +232,18 @@ bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
     }
     return false;
   }
-  sched.poll_until.store(until, seq_cst);
-  // Whoever made a timer earlier since we looked either saw that we sleep here and until when, and broke us off, or we
-  // see that timer now.
-  nanos again = earliest_timer();
+  sched.poll_until.store(until, seq_cst);  // P1
+  nanos again = earliest_timer();          // P2
   until = earlier(until, again);
-  sched.poll_until.store(until, seq_cst);
+  sched.poll_until.store(until, seq_cst);  // P3
   g_list woken;
-  poll_until(until, woken);
+  if (again == 0 && !anybody_waits_for_io()) {
+    // Our timer was stopped since we looked, and whoever cleaned it out may have gone to sleep before we said that we
+    // do. Looks again, to sleep as they do.
+    poll_network(0, woken);
+  } else {
+    poll_until(until, woken);
+  }
   nanos now = nanotime();
   sched.poll_until.store(0, seq_cst);
   sched.last_poll.store(now, seq_cst);

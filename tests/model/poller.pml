@@ -1,0 +1,568 @@
+/* Sleeping in the poller, and timers that are made earlier meanwhile: sched/find.cpp (sleep_in_poller, tidy_timers,
+ * earliest_timer, check_timers), sched/timing.cpp (arm_timer, rearm_timer, wake_net_poller), sched/proc.cpp (idle_p_put,
+ * wakep), netpoll/epoll.cpp (netpoll_break, netpoll, netpoll_punctually).
+ *
+ * Who takes part:
+ *   M        looks for due timers, in the heap of its P and, spinning, in that of the other; gives up its P; sleeps in
+ *            the poller until the earliest timer, or on its note
+ *   armer    a goroutine on P 1: adds, changes and stops timers, at any time, and then computes for ever (with -DENDS:
+ *            ends, and its M looks for work)
+ *   foreign  a thread without a P does the same: its timers go to the heap of P 0
+ *   clock    time goes on when nothing else moves
+ *
+ * Properties, whenever nothing moves but the time:
+ *   - if a P idles and a timer is armed, an M sleeps in the poller, and not longer than until the earliest timer
+ *   - no timer is overdue then
+ *   - -DENDS: if no timer is armed and nobody waits for a descriptor, no M sleeps in the poller until some time: the
+ *     deadlock check waits for it
+ *   - nobody is counted as spinning, no P is lost
+ *
+ * What is abstracted:
+ *   - memory is sequentially consistent
+ *   - a heap is what timer.pml shows it to be: what is done under its lock is one step, the array is in order, and the
+ *     hints are read and written as there; a timer is in no heap, or in one, waiting, modified, deleted or modifying
+ *   - runnable goroutines, resetspinning and dozing: wake.pml. A timer that fires is done with
+ *   - left out: sysmon, which in the end sees a timer that is overdue; handing off a P; looking at the poller without
+ *     blocking, which leaves a break where it is; clearing stopped timers in check, as tidy does that, too
+ *   - what is done under sched.mutex is one step, but for idle_p_put, as the mask of Ps with timers is read without it
+ *   - a poll also ends for no reason (EINTR), once
+ *   - -DIO: somebody waits for a descriptor all the time; no descriptor gets ready
+ *
+ * States: 2,041,423; with -DENDS 733,628. With -Darmings=2, which takes 3.7 GB: about 75 million.
+ */
+
+#define ps 2
+#define ms 3
+#define none 255
+#define timers 2
+#define end_of_time 4
+#ifndef armings
+#define armings 1 /* of the armer */
+#endif
+#ifndef foreigners
+#ifdef ENDS
+#define foreigners 0
+#else
+#define foreigners 1 /* armings of the foreign thread */
+#endif
+#endif
+#ifdef IO
+#define anybody_waits_for_io true
+#else
+#define anybody_waits_for_io false
+#endif
+
+byte now = 1;
+
+/* --- timers */
+byte heap[timers] = none;
+byte when[timers];      /* its place in the heap */
+byte next_when[timers]; /* modified: its new time; else 0 */
+bool deleted[timers];
+bool modifying[timers];
+byte head_when[ps], earliest_change[ps];
+
+/* --- sched */
+byte idle_ps;
+byte spinning;
+bool in_idle_list[ps];
+byte idle_p_list;
+bool mutex;
+bool timer_mask[ps];
+bool last_poll = true; /* false: 0, somebody blocks in the poller */
+byte poll_until;
+byte holder[ps] = none;
+
+/* --- epoll.cpp */
+bool breaking, break_fd;
+bool interrupted;
+
+/* --- M */
+bool m_spinning[ms];
+byte next_p[ms] = none;
+bool idle_m[ms];
+byte sleeps_until[ms] = none; /* in epoll_pwait2; 0: for ever */
+
+/* --- heaps; parts of one step under the heap's lock. e: an entry */
+
+#define lies_in(e, h) (heap[e] == h)
+#define settled(h) (!(lies_in(0, h) && modifying[0]) && !(lies_in(1, h) && modifying[1]))
+#define head(h) (lies_in(0, h) && !(lies_in(1, h) && when[1] < when[0]) -> 0 : (lies_in(1, h) -> 1 : none))
+
+inline take_out(e) {
+  heap[e] = none;
+  when[e] = 0;
+  next_when[e] = 0;
+  deleted[e] = false
+}
+
+inline put_right(e) {
+  if
+  :: deleted[e] -> take_out(e)
+  :: !deleted[e] && next_when[e] != 0 -> when[e] = next_when[e]; next_when[e] = 0
+  :: else
+  fi
+}
+
+inline publish(h) {
+  e = head(h);
+  if
+  :: e == none -> head_when[h] = 0; earliest_change[h] = 0
+  :: else -> head_when[h] = when[e]
+  fi;
+  e = 0
+}
+
+inline rebuild(h) {
+  if
+  :: lies_in(0, h) -> put_right(0)
+  :: else
+  fi;
+  if
+  :: lies_in(1, h) -> put_right(1)
+  :: else
+  fi;
+  earliest_change[h] = 0
+}
+
+/* Runs what is due, if `fire`; without it clean_head. */
+inline run_heads(h, fire) {
+  do
+  :: e = head(h);
+    if
+    :: e == none -> break
+    :: e != none && (deleted[e] || next_when[e] != 0) -> put_right(e)
+    :: e != none && !deleted[e] && next_when[e] == 0 ->
+      if
+      :: fire && when[e] <= now -> take_out(e)
+      :: else -> break
+      fi
+    fi
+  od;
+  e = 0
+}
+
+/* After it w is the time, c is 0. Two loads. */
+inline wake_when(h) {
+  c = earliest_change[h];
+  atomic {
+    w = head_when[h];
+    if
+    :: w == 0 || (c != 0 && c < w) -> w = c
+    :: else
+    fi;
+    c = 0
+  }
+}
+
+inline check(h) {
+  wake_when(h);
+  if
+  :: w != 0 && w <= now ->
+    atomic {
+      settled(h);
+      if
+      :: earliest_change[h] != 0 && earliest_change[h] <= now -> rebuild(h)
+      :: else
+      fi;
+      run_heads(h, true);
+      publish(h);
+      w = 0
+    }
+  :: atomic { else -> w = 0 }
+  fi
+}
+
+inline tidy(h) {
+  if
+  :: atomic { (lies_in(0, h) && deleted[0] || lies_in(1, h) && deleted[1]) && settled(h) -> rebuild(h); publish(h) }
+  :: !(lies_in(0, h) && deleted[0] || lies_in(1, h) && deleted[1])
+  fi
+}
+
+/* --- netpoll */
+
+inline netpoll_break() {
+  if
+  :: atomic { !breaking -> breaking = true }
+    break_fd = true
+  :: breaking
+  fi
+}
+
+/* --- sched; q: a P */
+
+inline idle_p_get() {
+  if
+  :: idle_ps == 0 -> q = none
+  :: else ->
+    q = idle_p_list;
+    in_idle_list[q] = false;
+    idle_p_list = (idle_ps == 1 -> 0 : 1 - q);
+    timer_mask[q] = true;
+    idle_ps--
+  fi
+}
+
+inline wakep() {
+  if
+  :: atomic { spinning == 0 -> spinning = 1 }
+    atomic {
+      !mutex;
+      idle_p_get();
+      if
+      :: q == none -> spinning--
+      :: else
+      fi
+    }
+    if
+    :: atomic {
+        q != none && (idle_m[0] || idle_m[1] || idle_m[2]) ->
+        m2 = (idle_m[0] -> 0 : (idle_m[1] -> 1 : 2));
+        idle_m[m2] = false;
+        m_spinning[m2] = true;
+        next_p[m2] = q;
+        q = none;
+        m2 = 0
+      }
+    :: q == none
+    fi
+  :: spinning != 0
+  fi
+}
+
+#ifdef MUTANT_for_ever_is_not_longer
+#define sleeps_longer(time) (poll_until > time)
+#else
+#define sleeps_longer(time) (poll_until == 0 || poll_until > time)
+#endif
+
+inline wake_net_poller(time) {
+  if
+  :: !last_poll ->
+    if
+    :: sleeps_longer(time) -> netpoll_break()
+    :: !sleeps_longer(time)
+    fi
+  :: last_poll ->
+#ifndef MUTANT_nobody_is_sent_to_the_poller
+    if
+    :: idle_ps != 0 -> wakep()
+    :: idle_ps == 0
+    fi
+#endif
+  fi
+}
+
+/* After it x is the time, 0: none. */
+inline earliest_timer() {
+  x = 0;
+  do
+  :: atomic { i < ps && !timer_mask[i] -> i++ }
+  :: i < ps && timer_mask[i] ->
+    wake_when(i);
+    atomic {
+      if
+      :: w != 0 && (x == 0 || w < x) -> x = w
+      :: else
+      fi;
+      w = 0;
+      i++
+    }
+  :: atomic { i == ps -> i = 0; break }
+  od
+}
+
+inline acquirep() {
+  assert(holder[q] == none);
+  holder[q] = m;
+  p = q;
+  q = none
+}
+
+proctype M(byte m; byte p) {
+  byte q = none;
+  byte i, e, w, c, x, until, m2;
+  bool spun, h;
+  if
+  :: p == none -> goto stopm
+  :: p != none
+  fi;
+top: /* find_runnable */
+  check(p);
+  if
+  :: m_spinning[m]
+  :: atomic { !m_spinning[m] && 2 * spinning < ps - idle_ps -> m_spinning[m] = true; spinning++ }
+  :: !m_spinning[m] && !(2 * spinning < ps - idle_ps) -> goto give_up
+  fi;
+  /* steal_work */
+  if
+  :: timer_mask[1 - p] -> check(1 - p)
+  :: !timer_mask[1 - p]
+  fi;
+give_up:
+  atomic { !mutex -> mutex = true; holder[p] = none }
+  /* idle_p_put */
+#ifdef MUTANT_mask_of_p_0_cleared /* golang issue 44868 */
+  wake_when(p);
+#else
+  if
+  :: p == 0 -> w = 1
+  :: p != 0 -> wake_when(p)
+  fi;
+#endif
+  if
+  :: atomic { w == 0 -> timer_mask[p] = false }
+  :: w != 0
+  fi;
+  atomic {
+    w = 0;
+    in_idle_list[p] = true;
+    idle_p_list = p;
+    idle_ps++;
+    p = none;
+    mutex = false;
+    spun = m_spinning[m]
+  }
+  if
+  :: atomic { spun -> m_spinning[m] = false; spinning-- } /* S2 */
+  :: !spun
+  fi;
+  /* tidy_timers */
+  tidy(0);
+  tidy(1);
+  earliest_timer();
+  atomic { until = x; x = 0 }
+  /* sleep_in_poller */
+  if
+  :: !anybody_waits_for_io && until == 0 ->
+    if
+    :: !last_poll ->
+      if
+      :: poll_until != 0 -> netpoll_break()
+      :: poll_until == 0
+      fi
+    :: last_poll
+    fi;
+    goto stopm
+  :: anybody_waits_for_io || until != 0
+  fi;
+  if
+  :: atomic { last_poll -> last_poll = false }
+  :: !last_poll ->
+    if
+    :: until != 0 && (poll_until == 0 || poll_until > until) -> netpoll_break()
+    :: !(until != 0 && (poll_until == 0 || poll_until > until))
+    fi;
+    goto stopm
+  fi;
+  poll_until = until;
+#ifdef MUTANT_no_second_look
+  x = until;
+#else
+  earliest_timer();
+#endif
+  atomic {
+    h = true;
+    if
+#ifndef MUTANT_sleeps_for_a_stopped_timer
+    :: x == 0 && !anybody_waits_for_io -> h = false /* looks again */
+#endif
+    :: x != 0 && (until == 0 || x < until) -> until = x
+    :: else
+    fi;
+    x = 0
+  }
+  poll_until = until;
+  /* netpoll */
+  if
+  :: !h || (until != 0 && until <= now) /* netpoll with delay 0 drains nothing... */
+  :: atomic { h && until != 0 && until <= now && break_fd -> break_fd = false } /* ...netpoll_punctually does */
+    breaking = false
+  :: atomic { h && !(until != 0 && until <= now) -> sleeps_until[m] = until }
+end_polling:
+    if
+    :: atomic { break_fd -> sleeps_until[m] = none }
+#ifdef MUTANT_drained_last
+      breaking = false;
+      break_fd = false
+#else
+      break_fd = false;
+#ifndef MUTANT_break_stays
+      breaking = false
+#endif
+#endif
+    :: atomic { !break_fd && until != 0 && until <= now -> sleeps_until[m] = none }
+    :: atomic { interrupted -> interrupted = false; sleeps_until[m] = none }
+    fi
+  fi;
+  atomic {
+    spun = spun || (until != 0 && until <= now); /* start_spinning, below */
+    h = false;
+    until = 0;
+    poll_until = 0
+  }
+  last_poll = true;
+  atomic {
+    !mutex;
+    idle_p_get();
+    if
+    :: q != none -> acquirep()
+    :: else -> goto stopm
+    fi
+  }
+  if
+  :: atomic { spun -> spun = false; m_spinning[m] = true; spinning++ }
+  :: !spun
+  fi;
+  goto top;
+stopm:
+  atomic { until = 0; spun = false; idle_m[m] = true }
+end_stopped:
+  atomic {
+    next_p[m] != none -> q = next_p[m];
+    next_p[m] = none;
+    acquirep();
+    goto top
+  }
+}
+
+/* --- who arms timers */
+
+/* x to the time t, into the heap `here` if it is in none. */
+inline rearm(here, x, t) {
+  if
+  :: atomic { heap[x] != none && !modifying[x] -> modifying[x] = true; h = heap[x] }
+    if
+    :: t < when[x] ->
+      atomic {
+        if
+        :: earliest_change[h] == 0 || t < earliest_change[h] -> earliest_change[h] = t; first = true
+        :: else
+        fi
+      }
+      if
+      :: atomic { first && head_when[h] != 0 && head_when[h] <= t -> first = false }
+      :: first && !(head_when[h] != 0 && head_when[h] <= t)
+      :: !first
+      fi
+    :: t >= when[x]
+    fi;
+    atomic { next_when[x] = t; deleted[x] = false; modifying[x] = false; h = 0 }
+  :: atomic {
+      heap[x] == none && !modifying[x] && settled(here) ->
+      run_heads(here, false);
+      heap[x] = here;
+      when[x] = t;
+      first = (head(here) == x);
+      publish(here)
+    }
+  fi;
+  if
+  :: atomic { first -> first = false } wake_net_poller(t)
+  :: !first
+  fi
+}
+
+inline some_arming(here) {
+  /* at some time */
+  if
+  :: true
+  :: true -> now >= 2
+  fi;
+  atomic {
+    if
+    :: x = 0
+    :: x = 1
+    fi;
+    if
+    :: t = 2
+    :: t = 3
+    :: t = 4
+    :: t = 0
+    fi
+  }
+  if
+  :: t != 0 -> rearm(here, x, t)
+  :: atomic { t == 0 && heap[x] != none && !deleted[x] && !modifying[x] -> deleted[x] = true }
+  :: t == 0 && (heap[x] == none || deleted[x])
+  fi;
+  atomic { x = 0; t = 0 }
+}
+
+proctype armer() {
+  byte q = none;
+  byte n, e, m2, h, x, t;
+  bool first;
+  do
+  :: n < armings -> n++; some_arming(1)
+  :: n == armings -> break
+  od
+#ifdef ENDS
+  ;
+  holder[1] = 2;
+  run M(2, 1)
+#endif
+}
+
+proctype foreign() {
+  byte q = none;
+  byte n, e, m2, h, x, t;
+  bool first;
+  do
+  :: n < foreigners -> n++; some_arming(0)
+  :: n == foreigners -> break
+  od
+}
+
+proctype signal() {
+  if
+  :: true
+  :: true -> interrupted = true
+  :: true -> now >= 2; interrupted = true
+  fi
+}
+
+#define deadline(x) (heap[x] == none || deleted[x] -> 0 : (next_when[x] != 0 -> next_when[x] : when[x]))
+#define sleeps(m, d) (sleeps_until[m] != none && sleeps_until[m] != 0 && sleeps_until[m] <= d)
+#define in_time(d) (d == 0 || (d > now && (sleeps(0, d) || sleeps(1, d) || sleeps(2, d))))
+#define in_vain(m) (sleeps_until[m] != none && sleeps_until[m] != 0)
+
+proctype clock() {
+end_of_time_:
+  do
+  :: atomic {
+      timeout;
+      assert(spinning == 0 && !mutex && idle_ps == in_idle_list[0] + in_idle_list[1]);
+      assert(idle_ps != 0 && (idle_ps == ps || holder[1] != none));
+      assert(in_time(deadline(0)) && in_time(deadline(1)));
+#ifdef ENDS
+      assert(idle_ps < ps || deadline(0) != 0 || deadline(1) != 0 || !(in_vain(0) || in_vain(1) || in_vain(2)));
+#endif
+      if
+      :: now < end_of_time -> now++
+      :: else -> break
+      fi
+    }
+  od
+}
+
+init {
+  atomic {
+    holder[0] = 0;
+    holder[1] = 3;
+    timer_mask[0] = true;
+    timer_mask[1] = true;
+    heap[1] = 1;
+    when[1] = 3;
+    head_when[1] = 3;
+    run M(0, 0);
+    run M(1, none);
+    run armer();
+    run foreign();
+#ifdef SIGNAL
+    run signal();
+#endif
+    run clock()
+  }
+}

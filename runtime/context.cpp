@@ -73,8 +73,8 @@ void announce_switch([[maybe_unused]] G* from, G* to) noexcept {
   if (WEFT_UNLIKELY(tsan_running())) __tsan_switch_to_fiber(to->own_stack->fiber, 0);
 }
 
-void first_frame(fc::transfer_t t) noexcept {
-  // Unwinders stop here: this frame has no caller.
+// Unwinders stop here: this frame has no caller. Not noexcept: an exception that comes as far has no handler.
+void first_frame(fc::transfer_t t) {
 #if defined(__x86_64__)
   asm volatile(".cfi_undefined rip");
 #elif defined(__aarch64__)

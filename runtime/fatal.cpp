@@ -12,7 +12,7 @@ namespace {
 constinit atomic<dump_hook> the_dump_hook{nullptr};
 constinit atomic<bool> dying{false};
 
-[[noreturn]] void die(std::string_view headline, bool all) noexcept {
+[[noreturn]] void die(std::string_view headline, dump_of what) noexcept {
   // The first to die reports. Whoever fails meanwhile waits for the process to end; a fault inside the
   // report itself ends it at once.
   static thread_local bool reporting = false;
@@ -22,7 +22,7 @@ constinit atomic<bool> dying{false};
   }
   reporting = true;
   print_error(headline);
-  if (dump_hook hook = the_dump_hook.load(acquire)) hook(all);
+  if (dump_hook hook = the_dump_hook.load(acquire)) hook(what);
   _exit(2);
 }
 
@@ -44,14 +44,15 @@ void set_dump_hook(dump_hook hook) noexcept { the_dump_hook.store(hook, release)
 void fatal_message(std::string_view message) noexcept {
   fmt::basic_memory_buffer<char, 768> out;
   fmt::format_to(std::back_inserter(out), "fatal error: {}\n\n", message);
-  die({out.data(), out.size()}, message.starts_with("all goroutines are asleep"));
+  bool deadlock = message.starts_with("all goroutines are asleep");
+  die({out.data(), out.size()}, deadlock ? dump_of::all_goroutines : dump_of::caller);
 }
 
 void assert_failed(const char* condition, const char* file, int line, std::string_view values) noexcept {
   fmt::basic_memory_buffer<char, 768> out;
   fmt::format_to(std::back_inserter(out), "weft: internal error: {} is false: {} ({}:{})\n\n", condition, values, file,
                  line);
-  die({out.data(), out.size()}, true);
+  die({out.data(), out.size()}, dump_of::caller_and_all);
 }
 
 }  // namespace weft::rt

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <string_view>
 
 namespace weft::rt {
@@ -36,8 +37,9 @@ template <class... Args>
   assert_failed(condition, file, line, {out.data(), out.size()});
 }
 
-// The scheduler knows the goroutines; it installs what prints them. `all`: every one, else the current.
-using dump_hook = void (*)(bool all) noexcept;
+// The scheduler knows the goroutines; it installs what prints them. `caller`: where this thread is, a goroutine or not.
+enum class dump_of : std::uint8_t { caller, all_goroutines, caller_and_all };
+using dump_hook = void (*)(dump_of) noexcept;
 void set_dump_hook(dump_hook hook) noexcept;
 
 }  // namespace weft::rt

@@ -1,13 +1,11 @@
 #include "runtime/overflow.hpp"
 
-#include "runtime/fatal.hpp"
+#include "runtime/report.hpp"
 #include "runtime/stack.hpp"
-#include "runtime/thread.hpp"
-#include "runtime/traceback.hpp"
 
 #include <csignal>
 #include <sys/mman.h>
-#include <ucontext.h>
+#include <unistd.h>
 
 namespace weft::rt {
 
@@ -17,21 +15,16 @@ constexpr std::size_t signal_stack_size = 64 * 1024;
 
 struct sigaction previous;
 
+// On the signal's stack, and of the heap nothing is known: the goroutine may have been in malloc.
 void report_overflow(const G* g, void* context) noexcept {
-  char text[1024];
-  auto put = [&](auto format, const auto&... args) {
-    auto r = fmt::format_to_n(text, sizeof text, fmt::runtime(format), args...);
-    print_error({text, r.size < sizeof text ? r.size : sizeof text});
-  };
-  const char* quote = g->name[0] ? "'" : "";
-  put("goroutine {}{}{}{}{}: stack overflow\n    its stack has {} bytes; go({{.stack_size = n}}, f) gives it more\n",
-      g->id, g->name[0] ? " " : "", quote, static_cast<const char*>(g->name), quote,
-      stack_size_of(g->own_stack->origin));
-  trace_frame frames[32];
-  char name[768];
-  std::size_t n = trace_context(context, frames, 32);
-  for (std::size_t i = 0; i < n; ++i) put("    {}\n", symbolize(frames[i].pc, name, sizeof name));
-  if (g->spawn_pc) put("    started by {}\n", symbolize(g->spawn_pc, name, sizeof name));
+  report out(STDERR_FILENO, names::mangled);
+  out.line("goroutine {}: stack overflow", goroutine_name(g));
+  out.line("    its stack has {} bytes; go({{.stack_size = n}}, f) gives it more", stack_size_of(g->own_stack->origin));
+  if (trace* t = out.scratch()) {
+    trace_context(context, t);
+    out.frames(*t);
+  }
+  out.started_by(g);
 }
 
 void on_fault(int signal, siginfo_t* info, void* context) {
@@ -56,6 +49,7 @@ void install_overflow_handler() noexcept {
   struct sigaction action {};
   ::sigaction(SIGSEGV, nullptr, &action);
   if ((action.sa_flags & SA_SIGINFO) && action.sa_sigaction == on_fault) return;
+  prepare_traces();
   previous = action;
   action = {};
   action.sa_sigaction = on_fault;

@@ -5,18 +5,47 @@
 #define UNW_LOCAL_ONLY
 #include <libunwind.h>
 
-#include <cstdlib>
+#include <algorithm>
 #include <cstring>
-#include <cxxabi.h>
-#include <dlfcn.h>
-#include <fmt/format.h>
 
 namespace weft::rt {
 
 namespace {
 
-std::size_t walk(unw_cursor_t* cursor, trace_frame* out, std::size_t capacity, std::size_t skip) noexcept {
-  std::size_t n = 0;
+// Nobody has a stack of so many frames; wrong unwind tables may lead round in a circle.
+constexpr std::size_t too_many = 1 << 20;
+
+class collector {
+ public:
+  explicit collector(trace* out) noexcept : out_(out) { out->size = out->left_out = 0; }
+
+  // False: that is enough.
+  bool add(trace_frame f) noexcept {
+    if (out_->size < trace::inner) {
+      out_->frames[out_->size++] = f;
+      return true;
+    }
+    ring()[beyond_++ % trace::outer] = f;
+    return beyond_ < too_many;
+  }
+
+  void finish() noexcept {
+    out_->size += std::min(beyond_, trace::outer);
+    if (beyond_ <= trace::outer) return;
+    out_->left_out = beyond_ - trace::outer;
+    std::rotate(ring(), ring() + beyond_ % trace::outer, ring() + trace::outer);
+  }
+
+ private:
+  trace_frame* ring() noexcept { return out_->frames + trace::inner; }
+
+  trace* out_;
+  std::size_t beyond_ = 0;
+};
+
+void walk(unw_cursor_t* cursor, trace* out, std::size_t skip, bool first_is_call) noexcept {
+  collector frames(out);
+  bool is_call = first_is_call;
   do {
     unw_word_t pc = 0;
     if (unw_get_reg(cursor, UNW_REG_IP, &pc) < 0 || pc == 0) break;
@@ -24,77 +53,59 @@ std::size_t walk(unw_cursor_t* cursor, trace_frame* out, std::size_t capacity, s
       --skip;
       continue;
     }
-    out[n++] = {reinterpret_cast<const void*>(pc)};
-  } while (n < capacity && unw_step(cursor) > 0);
-  return n;
+    if (!frames.add({reinterpret_cast<const void*>(pc), is_call})) break;
+    is_call = true;
+  } while (unw_step(cursor) > 0);
+  frames.finish();
 }
 
 }  // namespace
 
-std::size_t trace_here(trace_frame* out, std::size_t capacity, std::size_t skip) noexcept {
+WEFT_NOINLINE void trace_here(trace* out, std::size_t skip) noexcept {
+  out->size = out->left_out = 0;
   unw_context_t context;
   unw_cursor_t cursor;
-  if (unw_getcontext(&context) != 0 || unw_init_local(&cursor, &context) != 0) return 0;
-  return walk(&cursor, out, capacity, skip + 1);
+  if (unw_getcontext(&context) != 0 || unw_init_local(&cursor, &context) != 0) return;
+  walk(&cursor, out, skip + 1, true);
 }
 
-std::size_t trace_parked(const G* g, trace_frame* out, std::size_t capacity) noexcept {
+void trace_parked(const G* g, trace* out) noexcept {
+  out->size = out->left_out = 0;
   // switch_to keeps its frame address: there lie the caller's frame pointer and the address to return to, and
   // above them the caller's stack. Unwinding starts in that caller.
   auto* frame = static_cast<void* const*>(g->park_frame);
-  if (!frame) return 0;
+  if (!frame) return;
+#if defined(__x86_64__)
   unw_context_t context;
   std::memset(&context, 0, sizeof context);
-#if defined(__x86_64__)
   context.uc_mcontext.gregs[REG_RBP] = reinterpret_cast<greg_t>(frame[0]);
   context.uc_mcontext.gregs[REG_RIP] = reinterpret_cast<greg_t>(frame[1]);
   context.uc_mcontext.gregs[REG_RSP] = reinterpret_cast<greg_t>(frame + 2);
   unw_cursor_t cursor;
-  if (unw_init_local(&cursor, &context) != 0) return 0;
-  return walk(&cursor, out, capacity, 0);
+  if (unw_init_local(&cursor, &context) != 0) return;
+  walk(&cursor, out, 0, true);
 #else
   // The chain of frame records: {previous, return address}.
-  std::size_t n = 0;
-  while (n < capacity && frame && reinterpret_cast<const std::byte*>(frame) < g->own_stack->hi) {
-    if (frame[1] == nullptr) break;
-    out[n++] = {frame[1]};
+  collector frames(out);
+  while (frame && reinterpret_cast<const std::byte*>(frame) < g->own_stack->hi) {
+    if (frame[1] == nullptr || !frames.add({frame[1]})) break;
     frame = static_cast<void* const*>(frame[0]);
   }
-  return n;
+  frames.finish();
 #endif
 }
 
-std::size_t trace_context(void* context, trace_frame* out, std::size_t capacity) noexcept {
+void trace_context(void* context, trace* out) noexcept {
+  out->size = out->left_out = 0;
   unw_cursor_t cursor;
   auto* uc = static_cast<unw_context_t*>(context);  // libunwind's context is the kernel's on these machines
-  if (unw_init_local2(&cursor, uc, UNW_INIT_SIGNAL_FRAME) != 0) return 0;
-  return walk(&cursor, out, capacity, 0);
+  if (unw_init_local2(&cursor, uc, UNW_INIT_SIGNAL_FRAME) != 0) return;
+  walk(&cursor, out, 0, false);
 }
 
-std::string_view symbolize(const void* pc, char* buffer, std::size_t capacity) noexcept {
-  Dl_info info{};
-  // A return address may be the first byte of the next function: look one before.
-  const void* inside = static_cast<const char*>(pc) - 1;
-  bool found = dladdr(inside, &info) != 0;
-  auto put = [&](auto format, const auto&... args) {
-    auto r = fmt::format_to_n(buffer, capacity - 1, fmt::runtime(format), args...);
-    std::size_t n = r.size < capacity - 1 ? r.size : capacity - 1;
-    buffer[n] = '\0';
-    return std::string_view(buffer, n);
-  };
-  if (found && info.dli_sname) {
-    auto offset = static_cast<const char*>(pc) - static_cast<const char*>(info.dli_saddr);
-    int status = -1;
-    char* name = abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status);
-    auto text = put("{}+{:#x}", static_cast<const char*>(status == 0 ? name : info.dli_sname), offset);
-    std::free(name);
-    return text;
-  }
-  if (found && info.dli_fname) {
-    auto offset = static_cast<const char*>(pc) - static_cast<const char*>(info.dli_fbase);
-    return put("{}({:#x})", info.dli_fname, offset);
-  }
-  return put("{}", pc);
+void prepare_traces() noexcept {
+  trace t;
+  trace_here(&t, 0);
 }
 
 }  // namespace weft::rt

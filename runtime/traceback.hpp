@@ -4,26 +4,35 @@
 #include "runtime/g.hpp"
 
 #include <cstddef>
-#include <string_view>
 
 namespace weft::rt {
 
 struct trace_frame {
-  const void* pc;
+  const void* pc = nullptr;
+  bool is_call = true;  // a call returns to pc, which may be the first byte of the next function
+
+  // An address in the instruction that was executed.
+  const void* inside() const noexcept { return static_cast<const char*>(pc) - is_call; }
 };
 
-inline constexpr std::size_t max_frames = 64;
+// Innermost first. Of a long one the innermost and the outermost frames: where it is, and where it came from.
+struct trace {
+  static constexpr std::size_t inner = 40, outer = 16;
+  trace_frame frames[inner + outer];
+  std::size_t size = 0;
+  std::size_t left_out = 0;  // between frames[inner - 1] and frames[inner]
+};
 
-// Return addresses, innermost first. `skip` leaves out that many frames of the runtime's own.
-std::size_t trace_here(trace_frame* out, std::size_t capacity, std::size_t skip) noexcept;
+// After anything that unwinding does only the first time: from then on it may be done where nothing else may.
+void prepare_traces() noexcept;
+
+// `skip` leaves out that many frames of the runtime's own.
+void trace_here(trace* out, std::size_t skip) noexcept;
 
 // Of a goroutine that is not running; its owner must keep it from being resumed meanwhile.
-std::size_t trace_parked(const G* g, trace_frame* out, std::size_t capacity) noexcept;
+void trace_parked(const G* g, trace* out) noexcept;
 
 // From the context a signal handler was given.
-std::size_t trace_context(void* context, trace_frame* out, std::size_t capacity) noexcept;
-
-// The function around pc: demangled name and offset into `buffer`, which is always terminated.
-std::string_view symbolize(const void* pc, char* buffer, std::size_t capacity) noexcept;
+void trace_context(void* context, trace* out) noexcept;
 
 }  // namespace weft::rt

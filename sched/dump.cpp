@@ -1,121 +1,273 @@
-// The dump of goroutines, for fatal errors, SIGQUIT and dump_goroutines(). Allocates nothing but what demangling a name
-// needs, and takes no lock but those of the stack classes.
+// The dump of goroutines, for fatal errors, SIGQUIT and dump_goroutines(). Goroutines that are the same but for their
+// number (same trace, same reason, same place of start) are shown once, with a head for them all; so a dump of a
+// hundred thousand is as long as the program has places to wait in.
+//
+// Allocates nothing but what demangling a name needs, and takes no lock.
 
 #include "runtime/g_pool.hpp"
+#include "runtime/report.hpp"
 #include "runtime/thread.hpp"
-#include "runtime/traceback.hpp"
 #include "sched/proc.hpp"
 
 #include <algorithm>
-#include <cerrno>
+#include <pthread.h>
+#include <span>
+#include <sys/mman.h>
 #include <unistd.h>
 
 namespace weft::rt {
 
 namespace {
 
-class writer {
- public:
-  explicit writer(int fd) noexcept : fd_(fd) {}
-  ~writer() { flush(); }
-  writer(const writer&) = delete;
-  writer& operator=(const writer&) = delete;
-
-  template <class... Args>
-  void line(fmt::format_string<Args...> format, Args&&... args) noexcept {
-    char text[1024];
-    auto r = fmt::format_to_n(text, sizeof text - 1, format, std::forward<Args>(args)...);
-    std::size_t n = std::min(r.size, sizeof text - 1);
-    text[n++] = '\n';
-    if (used_ + n > sizeof buffer_) flush();
-    std::copy_n(text, n, buffer_ + used_);
-    used_ += n;
-  }
-
-  void flush() noexcept {
-    std::size_t at = 0;
-    while (at < used_) {
-      ssize_t n = ::write(fd_, buffer_ + at, used_ - at);
-      if (n < 0 && errno != EINTR) break;
-      if (n > 0) at += static_cast<std::size_t>(n);
-    }
-    used_ = 0;
-  }
-
- private:
-  int fd_;
-  std::size_t used_ = 0;
-  char buffer_[8192];
+// A goroutine, or at the head of its group the group.
+struct entry {
+  const G* g;
+  std::uint64_t id;   // g's: where the world could not be stopped in time, that may change
+  std::uint64_t key;  // the same for those that are shown as one
+  std::size_t group_size;
 };
 
-void write_frames(writer& out, const trace_frame* frames, std::size_t n) noexcept {
-  char name[768];
-  for (std::size_t i = 0; i < n; ++i) {
-    out.line("    {}", symbolize(frames[i].pc, name, sizeof name));
+// Sorted by these: within a group by id; and the groups, the largest first, those of equal size by their first id.
+bool by_key(const entry& a, const entry& b) noexcept { return a.key != b.key ? a.key < b.key : a.id < b.id; }
+bool by_size(const entry& a, const entry& b) noexcept {
+  return a.group_size != b.group_size ? a.group_size > b.group_size : a.id < b.id;
+}
+
+class key_maker {
+ public:
+  void add(std::uint64_t v) noexcept {
+    key_ = (key_ ^ v) * 0x9e3779b97f4a7c15u;
+    key_ ^= key_ >> 29;
+  }
+  void add(const void* p) noexcept { add(reinterpret_cast<std::uintptr_t>(p)); }
+  std::uint64_t get() const noexcept { return key_; }
+
+ private:
+  std::uint64_t key_ = 0x6a09e667f3bcc908u;
+};
+
+bool is_shown(const G* g) noexcept {
+  g_state s = g->get_state();
+  return !g->system && s != g_state::idle && s != g_state::dead && s != g_state::abandoned;
+}
+
+bool runs_elsewhere(const G* g) noexcept {
+  g_state s = g->get_state();
+  return s == g_state::running || s == g_state::syscall;
+}
+
+std::uint64_t key_of(const G* g, trace* t) noexcept {
+  key_maker key;
+  key.add(static_cast<std::uint64_t>(g->get_state()));
+  key.add(static_cast<std::uint64_t>(g->reason));
+  key.add(g->locked_to_thread);
+  key.add(g->spawn_pc);
+  if (!runs_elsewhere(g)) {
+    trace_parked(g, t);
+    for (std::size_t i = 0; i < t->size; ++i) key.add(t->frames[i].pc);
+    key.add(t->left_out);
+  }
+  return key.get();
+}
+
+// Text of bounded length.
+template <std::size_t size>
+class short_text {
+ public:
+  template <class... Args>
+  void add(fmt::format_string<Args...> format, Args&&... args) noexcept {
+    auto r = fmt::format_to_n(text_ + used_, size - used_, format, std::forward<Args>(args)...);
+    used_ = std::min(size, used_ + r.size);
+  }
+  std::string_view get() const noexcept { return {text_, used_}; }
+
+ private:
+  char text_[size];
+  std::size_t used_ = 0;
+};
+
+using head_text = short_text<512>;
+
+void add_duration(head_text& out, nanos d) noexcept {
+  auto seconds = static_cast<double>(d) / second;
+  if (d < second) {
+    out.add("{} ms", d / millisecond);
+  } else if (seconds < 120) {
+    out.add("{:.1f} s", seconds);
+  } else if (seconds < 7200) {
+    out.add("{:.0f} minutes", seconds / 60);
+  } else {
+    out.add("{:.1f} hours", seconds / 3600);
   }
 }
 
-void write_goroutine(writer& out, const G* g, const G* self, nanos now) noexcept {
-  g_state state = g->get_state();
-  char what[96];
-  char* end = what + sizeof what - 1;
-  if (state == g_state::waiting) {
-    end = fmt::format_to_n(what, sizeof what - 1, "{}", describe(g->reason)).out;
-    double seconds = static_cast<double>(now - g->wait_since) / 1e9;
-    if (g->wait_since != 0 && seconds >= 1) {
-      end = fmt::format_to_n(end, static_cast<std::size_t>(what + sizeof what - 1 - end), ", {:.1f} s", seconds).out;
-    }
-  } else {
-    end = fmt::format_to_n(what, sizeof what - 1, "{}", describe(state)).out;
-  }
-  *end = '\0';
-  const char* quote = g->name[0] ? "'" : "";
-  out.line("goroutine {}{}{}{}{} [{}{}]:", g->id, g->name[0] ? " " : "", quote, static_cast<const char*>(g->name),
-           quote, static_cast<const char*>(what), g->locked_to_thread ? ", locked to thread" : "");
+// The clock by which goroutines note when they begin to wait is sysmon's, and may be as far behind.
+constexpr nanos shortest_wait_shown = 100 * millisecond;
 
-  trace_frame frames[max_frames];
+void add_state(head_text& out, std::span<const entry> group, nanos now) noexcept {
+  const G* g = group[0].g;
+  out.add("[{}", g->get_state() == g_state::waiting ? describe(g->reason) : describe(g->get_state()));
+  if (g->get_state() == g_state::waiting) {
+    nanos shortest = forever, longest = 0;
+    for (const entry& e : group) {
+      nanos d = e.g->wait_since == 0 ? 0 : std::max<nanos>(now - e.g->wait_since, 0);
+      shortest = std::min(shortest, d);
+      longest = std::max(longest, d);
+    }
+    if (longest >= shortest_wait_shown) {
+      out.add(", ");
+      if (longest - shortest >= shortest_wait_shown) {
+        add_duration(out, shortest);
+        out.add(" to ");
+      }
+      add_duration(out, longest);
+    }
+  }
+  out.add("{}]", g->locked_to_thread ? ", locked to thread" : "");
+}
+
+// "3, 7-12, 15, ..."
+void add_ids(head_text& out, std::span<const entry> group) noexcept {
+  constexpr int most = 8;
+  int shown = 0;
+  for (std::size_t i = 0; i < group.size(); ++shown) {
+    if (shown == most) return out.add(", ...");
+    std::uint64_t first = group[i].id, last = first;
+    while (++i < group.size() && group[i].id == last + 1) ++last;
+    out.add("{}{}", shown ? ", " : "", first);
+    if (last != first) out.add("{}{}", last == first + 1 ? ", " : "-", last);
+  }
+}
+
+// " 'worker', 'reader', ...": each name once, in the order of ids.
+void add_names(head_text& out, std::span<const entry> group) noexcept {
+  constexpr std::size_t most = 4;
+  std::string_view shown[most];
   std::size_t n = 0;
-  if (g == self) {
-    n = trace_here(frames, max_frames, 2);
-  } else if (state == g_state::running || state == g_state::syscall) {
-    out.line("    (runs on another thread; its stack is not readable from here)");
-  } else if (g->park_frame) {
-    n = trace_parked(g, frames, max_frames);
+  for (const entry& e : group) {
+    std::string_view name = e.g->name;
+    if (name.empty() || std::find(shown, shown + n, name) != shown + n) continue;
+    if (n == most) return out.add(", ...");
+    out.add("{} '{}'", n ? "," : "", name);
+    shown[n++] = name;
+  }
+}
+
+void write_group(report& out, std::span<const entry> group, nanos now) noexcept {
+  const G* g = group[0].g;
+  head_text head;
+  if (group.size() == 1) {
+    head.add("goroutine {} ", goroutine_name(g));
   } else {
+    head.add("{} goroutines ", group.size());
+    add_ids(head, group);
+    add_names(head, group);
+    head.add(" ");
+  }
+  add_state(head, group, now);
+  out.line("{}:", head.get());
+  trace* t = out.scratch();
+  if (!t) return;
+  t->size = 0;
+  if (runs_elsewhere(g)) {
+    out.line("    (runs on another thread; its stack is not readable from here)");
+  } else if (!g->park_frame) {
     out.line("    (not started yet)");
+  } else {
+    trace_parked(g, t);
   }
-  write_frames(out, frames, n);
-  if (g->spawn_pc) {
-    char name[768];
-    out.line("    started by {}", symbolize(g->spawn_pc, name, sizeof name));
-  }
+  out.frames(*t);
+  out.started_by(g);
   out.line("");
 }
 
-struct dump_state {
-  writer* out;
-  const G* self;
-  nanos now;
+WEFT_NOINLINE void write_caller(report& out, const G* self, dump_of what) noexcept {
+  if (self) {
+    out.line("goroutine {} [{}{}]:", goroutine_name(self), describe(self->get_state()),
+             self->locked_to_thread ? ", locked to thread" : "");
+  } else {
+    char name[16] = "";
+    ::pthread_getname_np(::pthread_self(), name, sizeof name);
+    out.line("thread {} '{}', not a goroutine:", ::gettid(), static_cast<const char*>(name));
+  }
+  trace* t = out.scratch();
+  if (!t) return;
+  trace_here(t, 2);
+  // Where weft itself is at fault, its frames are what matters.
+  bool whole = what == dump_of::caller_and_all;
+  whole ? out.all_frames(*t) : out.frames(*t);
+  if (self) out.started_by(self);
+  out.line("");
+}
+
+// Memory for `n` entries that is not the heap's.
+class entries {
+ public:
+  explicit entries(std::size_t n) noexcept : bytes_(n * sizeof(entry)) {
+    void* at =
+        n == 0 ? MAP_FAILED
+               : ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) return;
+    first_ = static_cast<entry*>(at);
+    room_ = n;
+  }
+  ~entries() {
+    if (first_) ::munmap(first_, bytes_);
+  }
+  entries(const entries&) = delete;
+  entries& operator=(const entries&) = delete;
+
+  void add(const entry& e) noexcept {
+    if (used_ < room_) first_[used_++] = e;
+  }
+  std::span<entry> all() const noexcept { return {first_, used_}; }
+
+ private:
+  std::size_t bytes_;
+  entry* first_ = nullptr;
+  std::size_t room_ = 0, used_ = 0;
 };
+
+std::size_t count_shown() noexcept {
+  std::size_t n = 0;
+  for_each_g([](G* g, void* arg) { *static_cast<std::size_t*>(arg) += is_shown(g); }, &n);
+  return n;
+}
+
+void write_all(report& out, const G* self) noexcept {
+  nanos now = nanotime();
+  struct collection {
+    entries list;
+    const G* self;
+    trace* scratch;
+  } found{entries(count_shown()), self, out.scratch()};
+  if (!found.scratch) return;
+  for_each_g(
+      [](G* g, void* arg) {
+        auto* c = static_cast<collection*>(arg);
+        if (g != c->self && is_shown(g)) c->list.add({g, g->id, key_of(g, c->scratch), 0});
+      },
+      &found);
+  std::span<entry> all = found.list.all();
+  std::sort(all.begin(), all.end(), by_key);
+  entries groups(all.size());
+  for (std::size_t i = 0, end; i < all.size(); i = end) {
+    for (end = i + 1; end < all.size() && all[end].key == all[i].key;) ++end;
+    // by_size has no use for the key any more: it tells where the group begins.
+    groups.add({all[i].g, all[i].id, i, end - i});
+  }
+  std::sort(groups.all().begin(), groups.all().end(), by_size);
+  for (const entry& e : groups.all()) write_group(out, all.subspan(e.key, e.group_size), now);
+}
 
 }  // namespace
 
-void dump_goroutines(int fd, bool all) noexcept {
+void dump_goroutines(int fd, dump_of what, names n) noexcept {
   thread_state* ts = this_thread_or_null();
   const G* self = ts && ts->g && ts->g->kind == g_kind::goroutine ? ts->g : nullptr;
-  writer out(fd);
-  dump_state state{&out, self, nanotime()};
-  if (self) write_goroutine(out, self, self, state.now);
-  if (!all) return;
-  for_each_g(
-      [](G* g, void* arg) {
-        auto* s = static_cast<dump_state*>(arg);
-        g_state now_in = g->get_state();
-        if (g == s->self || g->system || now_in == g_state::idle || now_in == g_state::dead) return;
-        if (now_in == g_state::abandoned) return;
-        write_goroutine(*s->out, g, s->self, s->now);
-      },
-      &state);
+  report out(fd, n);
+  if (self || what != dump_of::all_goroutines) write_caller(out, self, what);
+  if (what != dump_of::caller) write_all(out, self);
 }
 
 }  // namespace weft::rt

@@ -81,6 +81,7 @@ P* idle_p_get() noexcept {
 void wake_sysmon() noexcept {
   if (!sched.sysmon_waits.load(relaxed)) return;
   sched.sysmon_waits.store(false, relaxed);
+  sched.coarse_now.store(nanotime(), relaxed);  // nobody kept it while sysmon slept
   sched.sysmon_note.wakeup();
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "netpoll/poll_desc.hpp"
+#include "runtime/report.hpp"
 #include "sched/park.hpp"
 
 #include <string_view>
@@ -90,7 +91,7 @@ void poll_network_punctually(nanos until, g_list& woken) noexcept;
 void start_runtime(const scheduler_options& options);  // throws std::system_error, std::bad_alloc, std::logic_error
 void stop_runtime() noexcept;                          // by the thread that started it: see lifecycle.cpp
 void check_dead() noexcept;                            // sched
-void dump_goroutines(int fd, bool all) noexcept;
+void dump_goroutines(int fd, dump_of what, names n) noexcept;
 void throw_if_not_running(const char* what);
 
 }  // namespace weft::rt

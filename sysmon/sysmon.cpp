@@ -211,7 +211,7 @@ nanos next_pause(nanos interval, const retaken& last) noexcept {
   constexpr timespec a_moment{0, static_cast<long>(millisecond)};
   while (!sched.world.try_acquire_lock() && nanotime() < deadline) nanosleep(&a_moment, nullptr);
   stop_the_world(deadline);
-  dump_goroutines(STDERR_FILENO, true);
+  dump_goroutines(STDERR_FILENO, dump_of::all_goroutines, names::demangled);
   _exit(2);
 }
 

@@ -2,11 +2,9 @@
 
 #include "api/src/goroutine.hpp"
 #include "api/src/support.hpp"
-#include "runtime/traceback.hpp"
 #include "weft/runtime.hpp"
 #include "weft/task.hpp"
 
-#include <cxxabi.h>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -48,14 +46,14 @@ rt::G* this_goroutine_or_throw(const char* what) {
   return g;
 }
 
-// The user's code, and all ways in which it can end.
-void run_user_code(void* closure) noexcept {
+// The user's code, and all ways in which it can end. Not noexcept, like all below it: that would be a handler.
+void run_user_code(void* closure) {
   rt::G* g = rt::this_thread()->g;
   try {
     g->user_entry(closure);
   } catch (const goroutine_exit&) {
-  } catch (...) {
-    die_of_exception(std::current_exception());
+  } catch (const unhandled&) {
+    // It catches nothing, but is told of what nobody catches (uncaught.cpp).
   }
   if (g->locals) destroy_locals(g);
 }
@@ -66,37 +64,6 @@ void set_name(rt::G* g, std::string_view name) noexcept {
 }
 
 }  // namespace
-
-void die_of_exception(const std::exception_ptr& e) noexcept {
-  rt::G* g = rt::this_thread()->g;
-  const char* quote = g->name[0] ? "'" : "";
-  std::string what = "(not a std::exception)";
-  std::string type = "unknown type";
-  try {
-    std::rethrow_exception(e);
-  } catch (const std::exception& x) {
-    what = x.what();
-    if (const std::type_info* t = abi::__cxa_current_exception_type()) type = t->name();
-  } catch (...) {
-    if (const std::type_info* t = abi::__cxa_current_exception_type()) type = t->name();
-  }
-  int status = -1;
-  if (char* name = abi::__cxa_demangle(type.c_str(), nullptr, nullptr, &status)) {
-    type = name;
-    std::free(name);
-  }
-  char site[512] = "main";
-  if (g->spawn_pc) rt::symbolize(g->spawn_pc, site, sizeof site);
-  rt::print_error(fmt::format("goroutine {}{}{}{}{}: uncaught exception of type {}: {}\n    started by {}\n", g->id,
-                              g->name[0] ? " " : "", quote, static_cast<const char*>(g->name), quote, type, what,
-                              static_cast<const char*>(site)));
-  // The user's terminate handler finds the exception as the current one.
-  try {
-    std::rethrow_exception(e);
-  } catch (...) {
-    std::terminate();
-  }
-}
 
 new_goroutine spawn_begin(const go_options& o, std::size_t size, std::size_t align, const char* what) {
   rt::throw_if_not_running(what);
@@ -162,6 +129,8 @@ std::string name() {
 }
 
 void set_name(std::string_view name) noexcept {
+  // Inside the runtime: whoever took this goroutine's P reads the name.
+  rt::runtime_scope scope;
   if (rt::G* g = current()) detail::set_name(g, name);
 }
 

@@ -24,7 +24,7 @@ void on_quit(int) {
       return;
     }
   }
-  rt::dump_goroutines(STDERR_FILENO, true);
+  rt::dump_goroutines(STDERR_FILENO, rt::dump_of::all_goroutines, rt::names::mangled);
   _exit(2);
 }
 

@@ -160,7 +160,7 @@ void dump_goroutines(std::FILE* out) {
   if (!rt::sched.running.load(rt::acquire)) return;
   // Nobody is resumed while its stack is read.
   scope.resumed_on(rt::acquire_world(scope.m()));
-  rt::dump_goroutines(::fileno(out), true);
+  rt::dump_goroutines(::fileno(out), rt::dump_of::all_goroutines, rt::names::demangled);
   rt::release_world();
 }
 

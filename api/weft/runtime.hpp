@@ -142,7 +142,8 @@ WEFT_API stats runtime_stats() noexcept;
 // go(). Anywhere, also before run; holds for all later runs.
 WEFT_API void on_forced_tick(std::function<void()> f);
 
-// Every goroutine: id, name, state, what it waits for and how long, stack trace. Anywhere.
+// Every goroutine: id, name, state, what it waits for and how long, stack trace, where it was started. Those that are
+// equal but for id and name are shown once. Anywhere.
 WEFT_API void dump_goroutines(std::FILE* out);
 
 }  // namespace weft

@@ -1,10 +1,17 @@
 #include <weft/weft.hpp>
 
+namespace {
+__attribute__((noinline)) void unlocks_twice(weft::mutex& m) {
+  m.lock();
+  m.unlock();
+  m.unlock();
+  asm volatile("");
+}
+}  // namespace
+
 int main() {
   return weft::run([] {
     weft::mutex m;
-    m.lock();
-    m.unlock();
-    m.unlock();
+    unlocks_twice(m);
   });
 }

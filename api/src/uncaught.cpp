@@ -1,0 +1,101 @@
+// The end of an exception that nobody catches: the report, then std::terminate.
+//
+// The C++ runtime unwinds in two phases. It first looks for a handler, and only if there is one does it leave frames. A
+// `catch (unhandled&)` at the bottom of a goroutine is asked in that first phase whether it is one, after every other
+// handler of the goroutine was: then nobody catches the exception, and its frames are all still there. That question,
+// type_info::__do_catch of the type in the clause, is where the report is made, with the trace of the throw. The answer
+// is no. So there is no handler, and std::terminate is called in `throw`, as for a thread, and a core file or a
+// debugger shows where that was.
+
+#include "api/src/goroutine.hpp"
+#include "runtime/fatal.hpp"
+#include "runtime/report.hpp"
+#include "runtime/thread.hpp"
+
+#include <cstring>
+#include <cxxabi.h>
+#include <string>
+#include <typeinfo>
+#include <unistd.h>
+
+namespace weft::detail {
+
+namespace {
+
+// The functions of the C++ runtime by which an exception sets out.
+bool throws(const char* function) noexcept {
+  for (const char* name :
+       {"__cxa_throw", "__cxa_rethrow", "_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE"}) {
+    if (function && std::strcmp(function, name) == 0) return true;
+  }
+  return false;
+}
+
+// Without the unwinder's frames, if they are found.
+void write_throw_site(rt::report& out) noexcept {
+  rt::trace* t = out.scratch();
+  if (!t) return;
+  rt::trace_here(t, 2);
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < t->size && i < 12; ++i) {
+    if (throws(out.function_of(t->frames[i]))) begin = i + 1;
+  }
+  std::copy(t->frames + begin, t->frames + t->size, t->frames);
+  t->size -= begin;
+  out.frames(*t);
+}
+
+enum class thrown_at : bool { elsewhere, in_this_stack };
+
+WEFT_NOINLINE void report_uncaught(const std::type_info* type, const char* what, thrown_at where) noexcept {
+  const rt::G* g = rt::this_thread()->g;
+  rt::report out(STDERR_FILENO, rt::names::demangled);
+  out.line("goroutine {}: uncaught exception of type {}: {}", rt::goroutine_name(g),
+           type ? out.readable(type->name()) : "(unknown)", what ? what : "(not a std::exception)");
+  if (where == thrown_at::in_this_stack) write_throw_site(out);
+  out.started_by(g);
+}
+
+// `object` points to what was thrown, of type `type`.
+const char* what_of(const std::type_info* type, void* object) noexcept {
+  if (!typeid(std::exception).__do_catch(type, &object, 1)) return nullptr;  // else it points to the base
+  return static_cast<std::exception*>(object)->what();
+}
+
+}  // namespace
+
+// Not in the unnamed namespace, which would keep the object below from other files.
+class unhandled_type final : public std::type_info {
+ public:
+  unhandled_type() noexcept : std::type_info("N4weft6detail9unhandledE") {}
+
+ private:
+  bool __do_catch(const std::type_info* type, void** object, unsigned) const override {
+    report_uncaught(type, what_of(type, *object), thrown_at::in_this_stack);
+    // pthread_exit() and pthread_cancel() look for no handler, and end a thread of the runtime.
+    if (*type == typeid(abi::__forced_unwind)) std::terminate();
+    return false;
+  }
+};
+
+// The name by which the compiler refers to typeid(unhandled), whose virtual destructor is defined nowhere.
+extern unhandled_type type_of_unhandled __asm__("_ZTIN4weft6detail9unhandledE");
+unhandled_type type_of_unhandled;
+
+void die_of_exception(const std::exception_ptr& e) noexcept {
+  try {
+    std::rethrow_exception(e);
+  } catch (const std::exception& x) {
+    report_uncaught(abi::__cxa_current_exception_type(), x.what(), thrown_at::elsewhere);
+  } catch (...) {
+    report_uncaught(abi::__cxa_current_exception_type(), nullptr, thrown_at::elsewhere);
+  }
+  // The user's terminate handler finds the exception as the current one.
+  try {
+    std::rethrow_exception(e);
+  } catch (...) {
+    std::terminate();
+  }
+}
+
+}  // namespace weft::detail

@@ -1,0 +1,92 @@
+// What the runtime says about goroutines when something ends: heads, traces, and where they were started. Written to a
+// descriptor.
+//
+// A report may be needed where there is little stack, and where the heap may be in any state. So its own memory comes
+// from mmap, and only demangling allocates.
+#pragma once
+
+#include "runtime/symbols.hpp"
+#include "runtime/traceback.hpp"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+
+namespace weft::rt {
+
+// Demangling needs the heap, and some 100 KiB of stack in the worst case.
+enum class names : std::uint8_t { demangled, mangled };
+
+class report {
+ public:
+  // With little stack left names stay mangled all the same.
+  report(int fd, names wanted) noexcept;
+  ~report();
+  report(const report&) = delete;
+  report& operator=(const report&) = delete;
+
+  template <class... Args>
+  void line(fmt::format_string<Args...> format, Args&&... args) noexcept {
+    if (!memory_) return;
+    auto r = fmt::format_to_n(memory_->line, sizeof memory_->line, format, std::forward<Args>(args)...);
+    write_line(r.size);
+  }
+
+  // Function, offset, and file with the address that addr2line takes.
+  void frame(std::string_view before, trace_frame f) noexcept;
+  void frames(const trace& t) noexcept;  // without the scheduler's at either end
+  void all_frames(const trace& t) noexcept;
+  void started_by(const G* g) noexcept;  // nothing if that is not known
+
+  // Of a function or a type, demangled if that is wanted; until the next call.
+  std::string_view readable(const char* mangled) noexcept;
+
+  // The mangled name of the function around it, or null.
+  const char* function_of(trace_frame f) noexcept;
+
+  // Room for one trace: 1 KiB that need not lie on a small stack. Null: there is no memory.
+  trace* scratch() noexcept { return memory_ ? &memory_->scratch : nullptr; }
+
+ private:
+  struct known {
+    const void* pc = nullptr;
+    symbol what;
+  };
+  struct memory {
+    symbol_finder symbols;
+    known cache[512];  // many goroutines, few places
+    trace scratch;
+    char line[2048];
+    char* demangled = nullptr;
+    std::size_t used = 0;
+    char out[16384];
+  };
+
+  const symbol& find(const void* pc) noexcept;
+  bool is_scheduler(trace_frame f) noexcept;
+  void frames(const trace& t, std::size_t begin, std::size_t end) noexcept;
+  void write_line(std::size_t wanted_size) noexcept;
+  void flush() noexcept;
+
+  int fd_;
+  bool demangle_;
+  memory* memory_;
+};
+
+// "12 'name'", or "12" if it has none.
+struct goroutine_name {
+  explicit goroutine_name(const G* g) noexcept : id(g->id), name(g->name) {}
+  std::uint64_t id;
+  const char* name;
+};
+
+}  // namespace weft::rt
+
+template <>
+struct fmt::formatter<weft::rt::goroutine_name> {
+  constexpr auto parse(format_parse_context& c) { return c.begin(); }
+  auto format(const weft::rt::goroutine_name& g, format_context& c) const {
+    return *g.name ? fmt::format_to(c.out(), "{} '{}'", g.id, g.name) : fmt::format_to(c.out(), "{}", g.id);
+  }
+};

@@ -1,0 +1,35 @@
+// Goroutines that wait in the same place are shown once.
+#include <cstdio>
+#include <weft/weft.hpp>
+
+namespace {
+__attribute__((noinline)) void waits_for_more(const weft::chan<int>& c) {
+  c.recv();
+  asm volatile("");
+}
+
+__attribute__((noinline)) void waits_to_send(const weft::chan<int>& c) {
+  c.send(1);
+  asm volatile("");
+}
+
+__attribute__((noinline)) void start_workers(const weft::chan<int>& in, const weft::chan<int>& out) {
+  using namespace std::chrono_literals;
+  for (int i = 0; i < 40; ++i) {
+    weft::go({.name = i % 2 ? "odd" : "even"}, [=] { waits_for_more(in); });
+    if (i == 30) weft::sleep(300ms);
+  }
+  for (int i = 0; i < 3; ++i) weft::go([=] { waits_to_send(out); });
+  weft::go({.name = "other"}, [=] { waits_for_more(in); });  // started elsewhere
+}
+}  // namespace
+
+int main() {
+  using namespace std::chrono_literals;
+  return weft::run([] {
+    weft::chan<int> in, out;
+    start_workers(in, out);
+    weft::sleep(10ms);
+    weft::dump_goroutines(stderr);
+  });
+}

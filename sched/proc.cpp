@@ -229,6 +229,7 @@ void startm(P* p, bool spinning) noexcept {
     run = sched.run_number.load(relaxed);
   }
   if (new_m(p, spinning)) return;
+  warn_of_no_thread();
   // No thread to be had. What the P would have run is for those that run already.
   lock_guard hold(sched.mutex);
   if (spinning) sched.spinning.fetch_sub(1, seq_cst);

@@ -16,6 +16,7 @@ namespace weft::rt {
 enum class help : std::uint8_t { now, soon, to_poll };
 void wakep(help h = help::now) noexcept;
 void startm(P* p, bool spinning) noexcept;  // an M runs p (null: an idle one); spinning: the caller has counted it
+void warn_of_no_thread() noexcept;          // startm found none (thread_limit.cpp); once
 void stopm(M* m) noexcept;                  // sleeps until it is passed a P or the runtime ends
 void handoffp(P* p) noexcept;               // the caller owns p and cannot run it
 void acquirep(M* m, P* p) noexcept;

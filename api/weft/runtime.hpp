@@ -23,7 +23,7 @@ struct options {
   unsigned procs = 0;
   // Bytes of address space for each goroutine's stack, rounded up to pages. Memory is used only as it is touched.
   std::size_t stack_size = 256 * 1024;
-  // Threads the runtime starts at most.
+  // Threads the runtime starts at most. With all of them blocked the goroutines wait; that is said once, on stderr.
   unsigned max_threads = 10000;
   // How often the runtime does its housekeeping: gives the memory of free stacks back, for example.
   std::chrono::nanoseconds force_tick_period = std::chrono::minutes(2);

@@ -1,0 +1,21 @@
+// Every thread there may be is held: that is said once, and it goes on when one comes back.
+#include <ctime>
+#include <weft/weft.hpp>
+
+int main() {
+  using namespace std::chrono_literals;
+  return weft::run(
+      [] {
+        weft::wait_group all;
+        for (int i = 0; i < 12; ++i) {
+          all.go([] {
+            weft::blocking([] {
+              timespec d{0, 100'000'000};
+              ::nanosleep(&d, nullptr);
+            });
+          });
+        }
+        all.wait();
+      },
+      {.procs = 2, .max_threads = 3});
+}

@@ -117,7 +117,8 @@ struct alignas(cache_line) M : thread_state {
   stack thread_stack;  // g0's
   std::uint32_t id = 0;
   pthread_t thread{};
-  int tid = 0;  // the kernel's number
+  int tid = 0;                 // the kernel's number
+  std::uint32_t regained = 0;  // sched: how often it came back after its P was taken
   atomic<bool> finished{false};
 };
 
@@ -143,6 +144,7 @@ struct scheduler_options {
   bool deadlock_check = true;
   nanos trace_period = 0;     // WEFT_DEBUG=schedtrace
   bool trace_detail = false;  // WEFT_DEBUG=scheddetail
+  nanos hog_threshold = 0;    // WEFT_DEBUG=hogs; 0: off
   bool follow_cpus = false;   // the number of Ps is that of the CPUs, until set_procs is called
 };
 

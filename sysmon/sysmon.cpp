@@ -15,6 +15,7 @@
 #include "netpoll/netpoll.hpp"
 #include "runtime/cpus.hpp"
 #include "runtime/turns.hpp"
+#include "sysmon/hogs.hpp"
 #include "sysmon/thread_state.hpp"
 
 #include <algorithm>
@@ -109,7 +110,7 @@ struct retaken {
 };
 
 // Ps of goroutines that ran or blocked too long.
-retaken retake(nanos now, bool overdue) noexcept {
+retaken retake(nanos now, bool overdue, hog_watch& hogs) noexcept {
   retaken r;
   std::uint32_t n = sched.procs.load(acquire);
   for (std::uint32_t i = 0; i < n; ++i) {
@@ -142,11 +143,12 @@ retaken retake(nanos now, bool overdue) noexcept {
         }
         // Without anything else to run, the P may as well stay where it is.
         bool wanted = overdue || !p->runq.empty() || sched.global_size.load(relaxed) != 0 ||
-                      p->timers.wake_when() != 0 || anybody_waits_for_io();
+                      p->timers.wake_when() != 0 || anybody_waits_for_io() || hogs.is_one(now - p->seen.sched_when);
         if (!wanted || sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) continue;
         if (sched.detached_ms.load(relaxed) >= hog_limit && thread_wants_processor(m->tid)) continue;
         if (!detach_running(p)) continue;
         take_usual_turns(m->tid);  // the Ms that go on shall not wait for it
+        hogs.lost_its_p(m, p->seen.sched_when);
       }
       p->seen.sched_when = now;
       hand_off(p);
@@ -226,6 +228,7 @@ void run_monitor() noexcept {
   nanos next_cpus = start + follow_cpus_every;
   std::uint64_t dispatched = 0;
   retaken last;
+  hog_watch hogs(sched.options.hog_threshold);
   while (!the_monitor.stop.load(acquire)) {
     if (idle_rounds == 0) {
       interval = shortest_pause;
@@ -240,7 +243,7 @@ void run_monitor() noexcept {
       nanos until = now + sched.options.force_tick_period / 2;
       if (nanos timer = earliest_timer(); timer != 0 && sched.last_poll.load(relaxed) != 0)
         until = std::min(until, timer);
-      deep_sleep(std::min(until, next_trace), &suspicion);
+      deep_sleep(std::min({until, next_trace, hogs.next_look()}), &suspicion);
       check_dead_again();
       now = nanotime();
       idle_rounds = 0;
@@ -251,7 +254,8 @@ void run_monitor() noexcept {
     poll_if_nobody_did(now);
     bool overdue = work_is_overdue(now);
     if (overdue && sched.idle_ps.load(relaxed) != 0) startm(nullptr, false);
-    last = retake(now, overdue);
+    last = retake(now, overdue, hogs);
+    hogs.look(now);
     idle_rounds = last.taken > 0 ? 0 : idle_rounds + 1;
     force_tick_if_due(now);
     follow_cpus_if_due(now, &next_cpus);

@@ -1,25 +1,110 @@
 #include "sysmon/thread_state.hpp"
 
+#include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace weft::rt {
 
-bool thread_wants_processor(int tid) noexcept {
+namespace {
+
+// /proc/self/task/TID/NAME, or nothing.
+std::string_view read_about(int tid, const char* name, char* buffer, std::size_t size) noexcept {
   char path[64];
-  *fmt::format_to_n(path, sizeof path - 1, "/proc/self/task/{}/stat", tid).out = '\0';
+  *fmt::format_to_n(path, sizeof path - 1, "/proc/self/task/{}/{}", tid, name).out = '\0';
   int fd = ::open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  char text[256];
-  ssize_t n = ::read(fd, text, sizeof text - 1);
+  if (fd < 0) return {};
+  ssize_t n = ::read(fd, buffer, size);
   ::close(fd);
-  if (n <= 0) return false;
-  text[n] = '\0';
+  return {buffer, n > 0 ? static_cast<std::size_t>(n) : 0};
+}
+
+struct system_call {
+  long number;
+  const char* name;
+};
+
+// Those that take long.
+constexpr system_call system_calls[] = {
+    {SYS_read, "read"},
+    {SYS_write, "write"},
+    {SYS_readv, "readv"},
+    {SYS_writev, "writev"},
+    {SYS_pread64, "pread64"},
+    {SYS_pwrite64, "pwrite64"},
+    {SYS_preadv, "preadv"},
+    {SYS_pwritev, "pwritev"},
+    {SYS_openat, "openat"},
+    {SYS_close, "close"},
+    {SYS_fsync, "fsync"},
+    {SYS_fdatasync, "fdatasync"},
+    {SYS_sync, "sync"},
+    {SYS_flock, "flock"},
+    {SYS_fcntl, "fcntl"},
+    {SYS_ioctl, "ioctl"},
+    {SYS_sendfile, "sendfile"},
+    {SYS_splice, "splice"},
+    {SYS_copy_file_range, "copy_file_range"},
+    {SYS_getdents64, "getdents64"},
+    {SYS_unlinkat, "unlinkat"},
+    {SYS_futex, "futex"},
+    {SYS_nanosleep, "nanosleep"},
+    {SYS_clock_nanosleep, "clock_nanosleep"},
+    {SYS_ppoll, "ppoll"},
+    {SYS_pselect6, "pselect6"},
+    {SYS_epoll_pwait, "epoll_pwait"},
+    {SYS_accept, "accept"},
+    {SYS_accept4, "accept4"},
+    {SYS_connect, "connect"},
+    {SYS_recvfrom, "recvfrom"},
+    {SYS_recvmsg, "recvmsg"},
+    {SYS_recvmmsg, "recvmmsg"},
+    {SYS_sendto, "sendto"},
+    {SYS_sendmsg, "sendmsg"},
+    {SYS_sendmmsg, "sendmmsg"},
+    {SYS_wait4, "wait4"},
+    {SYS_waitid, "waitid"},
+    {SYS_rt_sigtimedwait, "rt_sigtimedwait"},
+    {SYS_mmap, "mmap"},
+    {SYS_munmap, "munmap"},
+    {SYS_madvise, "madvise"},
+    {SYS_getrandom, "getrandom"},
+#if defined(__x86_64__)  // which newer machines do without
+    {SYS_open, "open"},
+    {SYS_poll, "poll"},
+    {SYS_select, "select"},
+    {SYS_pause, "pause"},
+    {SYS_epoll_wait, "epoll_wait"},
+#endif
+};
+
+}  // namespace
+
+bool thread_wants_processor(int tid) noexcept {
+  char buffer[256];
+  std::string_view text = read_about(tid, "stat", buffer, sizeof buffer);
   // "1234 (name with any bytes) R ...": the state follows the last parenthesis.
-  const char* end_of_name = std::strrchr(text, ')');
-  return end_of_name && end_of_name[1] == ' ' && end_of_name[2] == 'R';
+  auto end_of_name = text.rfind(')');
+  return end_of_name != text.npos && text.substr(end_of_name).starts_with(") R");
+}
+
+std::string_view describe_thread(int tid, char* buffer, std::size_t size) noexcept {
+  // "running", or "230 0x0 ...": the system call's number, -1 for a page fault.
+  char about[256];
+  std::string_view text = read_about(tid, "syscall", about, sizeof about);
+  long number = -1;
+  if (std::from_chars(text.data(), text.data() + text.size(), number).ec == std::errc() && number >= 0) {
+    auto* known = std::find_if(std::begin(system_calls), std::end(system_calls),
+                               [=](const system_call& c) { return c.number == number; });
+    auto r = known != std::end(system_calls) ? fmt::format_to_n(buffer, size, "in {}", known->name)
+                                             : fmt::format_to_n(buffer, size, "in system call {}", number);
+    return {buffer, std::min(size, r.size)};
+  }
+  return text.starts_with("running") || thread_wants_processor(tid) ? "computing" : "asleep in the kernel";
 }
 
 }  // namespace weft::rt

@@ -10,6 +10,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 namespace weft {
 
@@ -22,6 +23,21 @@ std::optional<unsigned> parse_number(std::string_view text) noexcept {
   std::optional<unsigned> out;
   if (!text.empty() && r.ec == std::errc() && r.ptr == end) out = v;
   return out;
+}
+
+// "100ms", "2s", "500us"; a number alone counts milliseconds, as elsewhere in WEFT_DEBUG.
+std::optional<rt::nanos> parse_duration(std::string_view text) noexcept {
+  rt::nanos unit = rt::millisecond;
+  for (auto [suffix, value] :
+       {std::pair<std::string_view, rt::nanos>{"ms", rt::millisecond}, {"us", rt::microsecond}, {"s", rt::second}}) {
+    if (!text.ends_with(suffix)) continue;
+    text.remove_suffix(suffix.size());
+    unit = value;
+    break;
+  }
+  auto n = parse_number(text);
+  if (!n) return {};
+  return *n * unit;
 }
 
 void warn(std::string_view text) noexcept { rt::print_error(fmt::format("weft: warning: {}\n", text)); }
@@ -48,9 +64,17 @@ void apply_debug(rt::scheduler_options& out) noexcept {
     if (item.empty()) continue;
     auto equals = item.find('=');
     std::string_view key = item.substr(0, equals);
-    std::optional<unsigned> value = parse_number(equals == std::string_view::npos ? "" : item.substr(equals + 1));
-    if (key != "schedtrace" && key != "scheddetail") {
-      warn(fmt::format("WEFT_DEBUG: unknown key '{}'; known are schedtrace=<ms>, scheddetail=0|1", key));
+    std::string_view text = equals == std::string_view::npos ? "" : item.substr(equals + 1);
+    std::optional<unsigned> value = parse_number(text);
+    if (key == "hogs") {
+      if (auto threshold = parse_duration(text)) {
+        out.hog_threshold = *threshold;
+      } else {
+        warn(fmt::format("WEFT_DEBUG: '{}': a duration was expected, as in hogs=100ms", item));
+      }
+    } else if (key != "schedtrace" && key != "scheddetail") {
+      warn(fmt::format("WEFT_DEBUG: unknown key '{}'; known are schedtrace=<ms>, scheddetail=0|1, hogs=<duration>",
+                       key));
     } else if (!value) {
       warn(fmt::format("WEFT_DEBUG: '{}': a number was expected", item));
     } else if (key == "schedtrace") {

@@ -4,6 +4,8 @@
   - A fenced code block that follows `<!-- example: FILE#NAME -->` shows exactly what stands in tests/docs/FILE between
     the lines `// [NAME]` and `// [/NAME]`, less its indentation. These files are compiled and run as tests.
   - Every example between such markers is shown somewhere.
+  - One that follows `<!-- report: NAME -->` is what tests/programs/NAME may write to stderr: it satisfies the patterns in
+    tests/programs/NAME.expect. Lines that are left out are "...".
   - Relative links lead to files, and #anchors to headings.
   - `folder/file.cpp` in backquotes is a file of the tree; in `folder/file.cpp: name` the name occurs in that file
     (of `type::name` the last part is looked for). Names with `*` are patterns.
@@ -17,8 +19,12 @@ import re
 import sys
 import textwrap
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "support"))
+import expect  # pylint: disable=wrong-import-position
+
 FOLDERS = "runtime timers netpoll sched sysmon api tests benchmarks tools demos docs".split()
 COMMENT = re.compile(r"<!-- example: (\S+)#(\S+) -->")
+REPORT = re.compile(r"<!-- report: (\w+) -->")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"`([^`]+)`")
 REFERENCE = re.compile(r"((?:%s)/[\w./*+-]+)(?:: (.+))?" % "|".join(FOLDERS))
@@ -61,17 +67,17 @@ class document:
     def offend(self, number, message):
         self.offences.append(f"{self.path.relative_to(self.root)}:{number}: {message}")
 
-    def blocks(self):
-        """(the number of the comment's line, (file, name), where the code begins, where it ends) of each example."""
+    def blocks(self, pattern=COMMENT):
+        """(the number of the comment's line, what it names, where the code begins, where it ends) of each example."""
         for i, line in enumerate(self.lines):
-            if not (comment := COMMENT.search(line)):
+            if not (comment := pattern.search(line)):
                 continue
             begin = next((k for k in range(i + 1, min(i + 3, len(self.lines))) if self.lines[k].startswith("```")), None)
             if begin is None:
                 self.offend(i + 1, "no code block follows")
                 continue
             end = next((k for k in range(begin + 1, len(self.lines)) if self.lines[k].startswith("```")), len(self.lines))
-            yield i + 1, (comment[1], comment[2]), begin + 1, end
+            yield i + 1, comment.groups(), begin + 1, end
 
     def check_examples(self, known):
         for number, key, begin, end in self.blocks():
@@ -80,6 +86,16 @@ class document:
                 self.offend(number, f"tests/docs/{key[0]} has no example [{key[1]}]")
             elif "\n".join(self.lines[begin:end]) != known[key]:
                 self.offend(number, f"is not what tests/docs/{key[0]} has under [{key[1]}] (check.py --write)")
+
+    def check_reports(self):
+        for number, (name,), begin, end in self.blocks(REPORT):
+            file = self.root / "tests" / "programs" / f"{name}.expect"
+            if not file.exists():
+                self.offend(number, f"there is no tests/programs/{name}.expect")
+                continue
+            patterns = file.read_text(encoding="utf-8")
+            for complaint in expect.complaints(patterns, None, "\n".join(self.lines[begin:end])):
+                self.offend(number, f"not what {name} writes: {complaint}")
 
     def write_examples(self, known):
         before = list(self.lines)
@@ -137,6 +153,7 @@ def main():
         if write:
             d.write_examples(known)
         d.check_examples(known)
+        d.check_reports()
         d.check_references()
         offences += d.offences
         shown |= d.shown

@@ -151,6 +151,7 @@ void ready(G* g) noexcept {
   if (WEFT_LIKELY(p != nullptr)) {
     WEFT_CHECK(m->depth.load(relaxed) > 0, "ready({}) outside the runtime", g->id);
     g->set_state(g_state::waiting, g_state::runnable);
+    __builtin_prefetch(g->context);      // the top of its stack
     h = runqput(p, g, put_where::next);  // A1
   } else {
     lock_guard hold(sched.mutex);

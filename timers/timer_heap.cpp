@@ -484,6 +484,8 @@ void timer_heap::remove_head() noexcept {
   heap_.front() = heap_.back();
   heap_.pop_back();
   if (!heap_.empty()) sift_down(0);
+  // One of the root's children is next but one: where many are due, their timers are not in the cache.
+  for (std::size_t i = 0, n = std::min(arity + 1, heap_.size()); i < n; ++i) __builtin_prefetch(heap_[i].t);
 }
 
 }  // namespace weft::rt

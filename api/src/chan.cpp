@@ -4,6 +4,7 @@
 #include "api/src/support.hpp"
 #include "weft/time.hpp"
 
+#include <array>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -140,14 +141,25 @@ void chan_close(chan_core* c) {
   }
   // release: whoever sees it closed without the lock sees what was sent before.
   c->closed.store(true, rt::release);
-  // Both queues are emptied under the lock; the waiters are woken after it.
+  // The waiters are woken without the lock. All senders are claimed at once: none succeeds from here on.
   waiter* woken = nullptr;
-  for (wait_queue* q : {&c->receivers, &c->senders}) {
-    while (waiter* w = q->claim_first()) {
+  while (waiter* w = c->senders.claim_first()) {
+    w->success = false;
+    w->next = woken;
+    woken = w;
+  }
+  // Receivers in batches, so that each is still in the cache when it is woken: no more of them come. Those that are
+  // awake may drop the channel meanwhile.
+  chan_retain(c);
+  std::array<waiter*, 64> batch;
+  for (std::size_t n = batch.size(); n == batch.size(); c->mutex.acquire_lock()) {
+    n = 0;
+    while (waiter* w = n < batch.size() ? c->receivers.claim_first() : nullptr) {
       w->success = false;
-      w->next = woken;
-      woken = w;
+      batch[n++] = w;
     }
+    c->mutex.release_lock();
+    for (std::size_t i = 0; i < n; ++i) wake(batch[i]);
   }
   c->mutex.release_lock();
   while (woken) {
@@ -155,6 +167,7 @@ void chan_close(chan_core* c) {
     woken = w->next;  // before it is gone
     wake(w);
   }
+  chan_release(c);
 }
 
 std::size_t chan_size(const chan_core* c) noexcept { return c && !c->timer ? c->count.load(rt::relaxed) : 0; }

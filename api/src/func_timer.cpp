@@ -8,7 +8,9 @@
 
 #include "api/src/support.hpp"
 
+#include <cstddef>
 #include <memory>
+#include <new>
 
 namespace weft::detail {
 
@@ -18,9 +20,14 @@ constexpr rt::nanos retry_spawn = 10 * rt::millisecond;
 
 class func_timer_core {
  public:
-  explicit func_timer_core(std::unique_ptr<func_timer_closure> f) : closure(std::move(f)) {
+  explicit func_timer_core(func_timer_closure* f) noexcept : closure(f) {
     node.owner = this;
-    node.dispose = [](rt::timer* t) noexcept { delete static_cast<link*>(t)->owner; };
+    node.dispose = [](rt::timer* t) noexcept {
+      func_timer_core* core = static_cast<link*>(t)->owner;
+      func_timer_closure* f = core->closure;
+      core->~func_timer_core();
+      delete f;  // and the memory of both
+    };
   }
 
   struct link : rt::timer {
@@ -107,24 +114,55 @@ class func_timer_core {
     rt::atomic<rt::G*> g_{nullptr};  // relaxed: compared only with the reader's own
   };
 
-  rt::atomic<std::uint32_t> handles{1};
-  link node;
-  std::unique_ptr<func_timer_closure> closure;
+  // What stop touches comes first, and the node's state with it: one cache line, among a million timers.
   rt::lock mutex{rt::lock_rank::channel};
   // Under mutex:
-  std::uint64_t seq = 0;
   bool pending = false;
+  std::uint64_t seq = 0;
+
+  link node;
+
+  func_timer_closure* closure;
+  // Under mutex:
   body* runs = nullptr;
   stop_waiter* waiters = nullptr;
+
+  rt::atomic<std::uint32_t> handles{1};
 };
+
+namespace {
+
+// Before a closure aligned as `align` says, up to 16 or more; the core ends where the closure begins.
+constexpr std::size_t core_size = (sizeof(func_timer_core) + 15) / 16 * 16;
+
+std::size_t room_before(std::align_val_t align) noexcept {
+  auto a = static_cast<std::size_t>(align);
+  return (core_size + a - 1) / a * a;
+}
+
+}  // namespace
+
+void* func_timer_closure::operator new(std::size_t size, std::align_val_t align) {
+  return static_cast<std::byte*>(::operator new(room_before(align) + size, align)) + room_before(align);
+}
+
+void func_timer_closure::operator delete(void* closure, std::align_val_t align) noexcept {
+  ::operator delete(static_cast<std::byte*>(closure) - room_before(align), align);
+}
 
 func_timer_core* func_timer_make(std::int64_t ns, std::unique_ptr<func_timer_closure> f) {
   rt::throw_if_not_running("after_func");
-  auto t = std::make_unique<func_timer_core>(std::move(f));
-  rt::runtime_scope scope;
-  rt::lock_guard hold(t->mutex);
-  t->arm(scope.m(), ns);
-  return t.release();
+  auto* t = ::new (reinterpret_cast<std::byte*>(f.get()) - core_size) func_timer_core(f.get());
+  try {
+    rt::runtime_scope scope;
+    rt::lock_guard hold(t->mutex);
+    t->arm(scope.m(), ns);
+  } catch (...) {
+    t->~func_timer_core();
+    throw;
+  }
+  f.release();
+  return t;
 }
 
 void func_timer_retain(func_timer_core* t) noexcept { t->handles.fetch_add(1, rt::relaxed); }

@@ -27,9 +27,9 @@ namespace weft::detail {
 namespace {
 
 // Many that sleep long end together, and cost the processor one wake-up: the end of a sleep lies on a grid of at most a
-// thousandth of its length, and of about a millisecond.
+// thousandth of its length, and of a quarter of a millisecond.
 constexpr std::int64_t fine_sleep = 16 * rt::millisecond;  // shorter ones end when they are due
-constexpr std::int64_t widest_grid = std::int64_t{1} << 20;
+constexpr std::int64_t widest_grid = std::int64_t{1} << 18;
 
 std::int64_t on_grid(std::int64_t deadline, std::int64_t ns) noexcept {
   if (ns < fine_sleep || deadline > rt::forever - widest_grid) return deadline;

@@ -33,9 +33,15 @@ WEFT_API bool timer_reset(timer_core* t, std::int64_t ns, std::int64_t period_ns
 WEFT_API chan_core* after_chan(std::int64_t ns);
 
 class func_timer_core;
-struct func_timer_closure {
+
+// What an after_func calls. It is allocated with room for the timer in front of it: one allocation for both.
+struct WEFT_API func_timer_closure {
   virtual ~func_timer_closure() = default;
   virtual void call() = 0;
+  static void* operator new(std::size_t size) { return operator new (size, std::align_val_t{16}); }
+  static void* operator new(std::size_t size, std::align_val_t align);
+  static void operator delete(void* closure) noexcept { operator delete (closure, std::align_val_t{16}); }
+  static void operator delete(void* closure, std::align_val_t align) noexcept;
 };
 WEFT_API func_timer_core* func_timer_make(std::int64_t ns, std::unique_ptr<func_timer_closure> f);
 WEFT_API void func_timer_retain(func_timer_core* t) noexcept;
@@ -81,7 +87,7 @@ std::int64_t positive_period(const std::chrono::duration<Rep, Period>& p) {
 }  // namespace detail
 
 // Waits for d; zero or negative: returns at once. Never for less; from 16 ms on for up to d / 1024 longer, and at most
-// about 1 ms, so that many sleepers wake together. Anywhere.
+// for 0.27 ms, so that many sleepers wake together. Anywhere.
 template <class Rep, class Period>
 void sleep(const std::chrono::duration<Rep, Period>& d) {
   detail::sleep_ns(detail::to_ns(d));

@@ -1,0 +1,57 @@
+// What is allocated for a wait: nothing for a sleep, one block for a timer or a function that is called later.
+#include "tests/go/helpers.hpp"
+#include "tests/support/catch.hpp"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+std::atomic<int> allocations{0};
+
+void* allocate(std::size_t size, std::size_t align) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  void* p = nullptr;
+  if (posix_memalign(&p, align < sizeof(void*) ? sizeof(void*) : align, size) != 0) throw std::bad_alloc();
+  return p;
+}
+
+template <class F>
+int allocations_of(F f) {
+  for (int i = 0; i < 8; ++i) f();  // the heap's array, a stack, a goroutine's header
+  int before = allocations.load();
+  f();
+  return allocations.load() - before;
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) { return allocate(size, alignof(std::max_align_t)); }
+void* operator new(std::size_t size, std::align_val_t align) { return allocate(size, static_cast<std::size_t>(align)); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+
+using namespace std::chrono_literals;
+
+TEST_CASE("waiting allocates nothing, and what is to happen later one block") {
+  weft::run([] {
+    CHECK(allocations_of([] { weft::sleep(1ms); }) == 0);
+    CHECK(allocations_of([] { weft::sleep_until(std::chrono::steady_clock::now() + 1ms); }) == 0);
+    CHECK(allocations_of([] { weft::timer t(1h); }) == 1);
+    CHECK(allocations_of([] { weft::after(1ms).recv(); }) == 1);
+    CHECK(allocations_of([] { weft::after_func(1h, [] {}).stop(); }) == 1);
+    CHECK(allocations_of([] {
+            std::atomic<bool> called{false};
+            weft::after_func(0s, [&] { called = true; });
+            while (!called) weft::yield();
+          }) == 1);
+    struct alignas(64) wide {
+      char bytes[64] = {};
+      void operator()() const {}
+    };
+    CHECK(allocations_of([] { weft::after_func(1h, wide()).stop(); }) == 1);
+  });
+}

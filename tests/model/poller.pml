@@ -23,7 +23,8 @@
  *     hints are read and written as there; a timer is in no heap, or in one, waiting, modified, deleted or modifying
  *   - runnable goroutines, resetspinning and dozing: wake.pml. A timer that fires is done with
  *   - left out: sysmon, which in the end sees a timer that is overdue; handing off a P; looking at the poller without
- *     blocking, which leaves a break where it is; clearing stopped timers in check, as tidy does that, too
+ *     blocking, which leaves a break where it is; clearing stopped timers in check, as tidy does that, too; timers that
+ *     an M arms on its own stack with nothing to run (comes_by)
  *   - what is done under sched.mutex is one step, but for idle_p_put, as the mask of Ps with timers is read without it
  *   - a poll also ends for no reason (EINTR), once
  *   - -DIO: somebody waits for a descriptor all the time; no descriptor gets ready

@@ -3,6 +3,8 @@
 #include "runtime/turns.hpp"
 #include "sched/proc.hpp"
 
+#include <utility>
+
 namespace weft::rt {
 
 namespace {
@@ -38,6 +40,7 @@ M* regain_p(M* m) noexcept {
     m->requests.fetch_and(~request::revoked, relaxed);
     if (m->p.load(relaxed)) return m;  // the taker gave up
     sched.detached_ms.fetch_sub(1, relaxed);
+    if (std::exchange(m->is_hog, false)) sched.hogs.fetch_sub(1, relaxed);
     ++m->regained;
     if (!sched.world_stopping.load(relaxed) && !sched.shutting_down.load(relaxed)) {
       if (P* p = idle_p_get()) {

@@ -30,6 +30,7 @@ nanos check_timers(P* p, bool may_clear, nanos* now, bool* ran) {
 
 // When the dispatcher has to come by again although there is local work.
 void plan_next_look(P* p, nanos now, nanos next_timer) noexcept {
+  if (WEFT_UNLIKELY(sched.newcomers_wait.load(relaxed))) return p->next_look.store(1, relaxed);
   if (next_timer == 0 && !anybody_waits_for_io()) {
     p->next_look.store(0, relaxed);
     return;
@@ -320,6 +321,7 @@ G* find_runnable(M* m, bool* inherit) noexcept {
     if (G* g = p->runq.get(inherit)) return g;
     *inherit = false;
     if (G* g = global_one(p, 0)) return g;
+    if (G* g = take_newcomer()) return g;
     if (now == 0) now = nanotime();
     if (G* g = look_at_poller(now)) return g;
 

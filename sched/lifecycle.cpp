@@ -66,6 +66,10 @@ void reset() noexcept {
   lock_guard hold(sched.mutex);
   sched.global.clear();
   sched.global_size.store(0, relaxed);
+  sched.newcomers.clear();
+  sched.newcomers_size.store(0, relaxed);
+  sched.newcomers_wait.store(false, relaxed);
+  sched.hogs.store(0, relaxed);
   sched.idle_p_list = nullptr;
   sched.idle_m_list = nullptr;
   sched.idle_ps.store(0, relaxed);

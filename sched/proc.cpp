@@ -290,12 +290,11 @@ void wakep(help h) noexcept {
 
 namespace {
 
-// While this M runs a goroutine, somebody has to sleep in the poller: for descriptors, and for a timer that sysmon
-// might be too late for.
-bool poller_is_missing() noexcept {
+bool somebody_polls() noexcept { return sched.last_poll.load(seq_cst) == 0; }
+
+// A timer that sysmon might be too late for.
+bool timer_is_soon() noexcept {
   constexpr nanos sysmon_sees_it = 10 * millisecond;
-  if (sched.last_poll.load(seq_cst) == 0) return false;
-  if (anybody_waits_for_io()) return true;
   nanos timer = earliest_timer();
   return timer != 0 && timer - nanotime() < sysmon_sees_it;
 }
@@ -308,8 +307,8 @@ void resetspinning(M* m) noexcept {
   if (sched.idle_ps.load(seq_cst) == 0) return;
   if (anything_queued()) {  // S3
     wakep();
-  } else if (poller_is_missing()) {
-    wakep(help::to_poll);
+  } else if (!somebody_polls() && (anybody_waits_for_io() || timer_is_soon())) {
+    wakep(help::to_poll);  // while this M runs a goroutine
   }
 }
 
@@ -375,7 +374,12 @@ G* schedule(M* m, bool* inherit) noexcept {
     *inherit = false;
     if (!g) g = find_runnable(m, inherit);
     if (!g) return nullptr;
-    if (m->spinning.load(relaxed)) resetspinning(m);
+    if (WEFT_UNLIKELY(put_newcomer_aside(g))) continue;
+    if (m->spinning.load(relaxed)) {
+      resetspinning(m);
+    } else if (sched.idle_ps.load(seq_cst) != 0 && !somebody_polls() && timer_is_soon()) {
+      wakep(help::to_poll);
+    }
     if (g->locked_to_thread && g->locked_thread != m) {
       start_locked_m(m, g);
       continue;

@@ -32,8 +32,11 @@ void resetspinning(M* m) noexcept;
 enum class put_where : bool { next, tail };
 help runqput(P* p, G* g, put_where where) noexcept;  // soon: there is but g, and it is next
 void global_put(G* g) noexcept;                      // sched
-bool anything_queued() noexcept;                     // S3
-G* global_get(P* p, std::uint32_t max) noexcept;     // sched: one to run, more into p's ring
+bool put_newcomer_aside(G* g) noexcept;              // true: g has not begun, and shall not just now
+G* take_newcomer() noexcept;
+void let_newcomers(bool wait) noexcept;
+bool anything_queued() noexcept;                  // S3
+G* global_get(P* p, std::uint32_t max) noexcept;  // sched: one to run, more into p's ring
 
 // --- finding work (find.cpp)
 G* find_runnable(M* m, bool* inherit) noexcept;

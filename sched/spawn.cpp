@@ -107,6 +107,7 @@ void make_room_for_goroutines() {
   stack_reserve(sched.default_stacks, sched.left_behind_stacks + want + in_caches);
   lock_guard hold(sched.mutex);
   sched.global.reserve(want);
+  sched.newcomers.reserve(want);
   room = sched.left_behind_gs + want;
   if (sched.goroutine_room.load(relaxed) < room) sched.goroutine_room.store(room, relaxed);
 }

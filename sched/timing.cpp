@@ -14,7 +14,8 @@ P* p_for_timers(M* m) noexcept {
   return p ? p : sched.all_ps[0].load(acquire);
 }
 
-// The last goroutine of m's P has just parked: m is on its way to the poller, and will wait for this timer itself.
+// The last goroutine of m's P has just parked: m is on its way to the poller, and will wait for this timer itself. If
+// it finds work on the way, `schedule` sends another one.
 bool comes_by(M* m, P* p) noexcept { return m && m->g == &m->g0 && p->runq.empty(); }
 
 void armed(M* m, P* p, nanos when, bool earliest) noexcept {
@@ -22,7 +23,8 @@ void armed(M* m, P* p, nanos when, bool earliest) noexcept {
   if (!earliest) return;
   // The rough clock is fresh where it matters: where Ms sleep in the poller and come back.
   if (when - sched.coarse_now.load(relaxed) <= punctual_wait) p->timers.expect_punctual(when);
-  if (!comes_by(m, p)) wake_net_poller(when);
+  if (sched.last_poll.load(seq_cst) != 0 && comes_by(m, p)) return;
+  wake_net_poller(when);
 }
 
 void wake_sleeper(void* g, std::uint64_t, nanos) noexcept { ready(static_cast<G*>(g)); }

@@ -110,6 +110,7 @@ struct alignas(cache_line) M : thread_state {
   M* next_idle = nullptr;  // sched; after its end: the next one to be joined
   M* prev_idle = nullptr;  // sched
   bool in_idle_list = false;
+  bool is_hog = false;  // sched: counted in sched.hogs
   bool leaves = false;  // this M: it idled for long, and its thread ends
 
   random_source random;
@@ -158,6 +159,8 @@ struct scheduler {
   atomic<bool> running{false};
   atomic<bool> main_ended{false};
   atomic<std::uint32_t> procs{0};
+  atomic<bool> newcomers_wait{false};       // goroutines that have not begun are put aside (newcomers.cpp)
+  atomic<std::uint32_t> newcomers_size{0};  // of those put aside
   std::array<atomic<P*>, max_procs> all_ps{};
   stack_class* default_stacks = nullptr;
 
@@ -177,6 +180,7 @@ struct scheduler {
   alignas(cache_line) lock mutex{lock_rank::sched};
   // sched:
   g_queue global;
+  g_queue newcomers;
   atomic<std::size_t> goroutine_room{0};                   // as many Gs may be in use (spawn.cpp)
   std::size_t left_behind_gs = 0, left_behind_stacks = 0;  // by earlier runs
   std::size_t stack_cache = 1;                             // free stacks that a P keeps
@@ -187,6 +191,7 @@ struct scheduler {
   std::uint32_t live_ms = 0;             // threads that have not left the scheduler's loop
   atomic<M*> gone_ms{nullptr};           // have left it while the run() goes on, and are to be joined
   atomic<std::uint32_t> detached_ms{0};  // run a goroutine without a P; written under mutex
+  atomic<std::uint32_t> hogs{0};         // those among them that compute; written under mutex
   std::uint64_t next_m_id = 1;
   std::vector<M*> all_ms;
   note stop_note;

@@ -15,6 +15,7 @@
 #include "netpoll/netpoll.hpp"
 #include "runtime/cpus.hpp"
 #include "runtime/turns.hpp"
+#include "sysmon/gate.hpp"
 #include "sysmon/hogs.hpp"
 #include "sysmon/thread_state.hpp"
 
@@ -29,6 +30,7 @@ namespace weft::rt {
 namespace {
 
 constexpr nanos shortest_pause = 20 * microsecond;
+constexpr nanos pause_beside_hogs = 500 * microsecond;  // sysmon's share of the processors is small then
 constexpr nanos longest_pause = 10 * millisecond;
 constexpr nanos idle_pause = 5 * millisecond;  // while every P idles: one may be taken and get stuck
 constexpr int rounds_before_backoff = 50;
@@ -39,10 +41,6 @@ constexpr nanos overdue_after = 50 * microsecond;  // whoever sleeps for a timer
 constexpr nanos overdue_slice = millisecond;       // when something is overdue and no P is free
 // A suspected deadlock is looked at again, less and less often.
 constexpr nanos first_suspicion = millisecond, longest_suspicion = 60 * second;
-
-// Threads that compute without a P: beyond this many, goroutines are only asked to yield. Blocked threads cost no
-// processor and are bounded by max_threads alone.
-constexpr std::uint32_t hog_limit = 256;
 
 struct monitor {
   pthread_t thread{};
@@ -105,6 +103,7 @@ void hand_off(P* p) noexcept {
 
 struct retaken {
   int taken = 0;
+  bool detached = false;      // one of them from a goroutine that runs on
   bool stuck = false;         // some P runs what it ran at the last look
   nanos next_look = forever;  // a P that is wanted has run for too long then
 };
@@ -145,9 +144,11 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs) noexcept {
         bool wanted = overdue || !p->runq.empty() || sched.global_size.load(relaxed) != 0 ||
                       p->timers.wake_when() != 0 || anybody_waits_for_io() || hogs.is_one(now - p->seen.sched_when);
         if (!wanted || sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) continue;
-        if (sched.detached_ms.load(relaxed) >= hog_limit && thread_wants_processor(m->tid)) continue;
         if (!detach_running(p)) continue;
         take_usual_turns(m->tid);  // the Ms that go on shall not wait for it
+        m->is_hog = thread_wants_processor(m->tid);
+        if (m->is_hog) sched.hogs.fetch_add(1, relaxed);
+        r.detached = true;
         hogs.lost_its_p(m, p->seen.sched_when);
       }
       p->seen.sched_when = now;
@@ -195,6 +196,7 @@ void poll_if_nobody_did(nanos now) noexcept {
 }
 
 nanos next_pause(nanos interval, const retaken& last) noexcept {
+  if (sched.hogs.load(relaxed) != 0) interval = std::max(interval, pause_beside_hogs);
   if (all_idle()) return idle_pause;
   if (sched.idle_ps.load(relaxed) != 0) return interval;
   nanos timer = earliest_timer();
@@ -227,6 +229,7 @@ void run_monitor() noexcept {
   nanos suspicion = first_suspicion;
   nanos next_cpus = start + follow_cpus_every;
   std::uint64_t dispatched = 0;
+  gate newcomers;
   retaken last;
   hog_watch hogs(sched.options.hog_threshold);
   while (!the_monitor.stop.load(acquire)) {
@@ -239,7 +242,7 @@ void run_monitor() noexcept {
     if (the_monitor.quit.load(acquire)) quit();
     nanos now = nanotime();
     std::uint64_t before = std::exchange(dispatched, all_dispatches());
-    if ((before == dispatched && all_idle()) || sched.world_stopping.load(acquire)) {
+    if ((before == dispatched && all_idle() && !newcomers.closed()) || sched.world_stopping.load(acquire)) {
       nanos until = now + sched.options.force_tick_period / 2;
       if (nanos timer = earliest_timer(); timer != 0 && sched.last_poll.load(relaxed) != 0)
         until = std::min(until, timer);
@@ -256,6 +259,7 @@ void run_monitor() noexcept {
     if (overdue && sched.idle_ps.load(relaxed) != 0) startm(nullptr, false);
     last = retake(now, overdue, hogs);
     hogs.look(now);
+    newcomers.look(now, last.detached);
     idle_rounds = last.taken > 0 ? 0 : idle_rounds + 1;
     force_tick_if_due(now);
     follow_cpus_if_due(now, &next_cpus);

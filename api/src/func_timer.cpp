@@ -24,9 +24,9 @@ class func_timer_core {
     node.owner = this;
     node.dispose = [](rt::timer* t) noexcept {
       func_timer_core* core = static_cast<link*>(t)->owner;
-      func_timer_closure* f = core->closure;
+      func_timer_closure* block = core->closure;
       core->~func_timer_core();
-      delete f;  // and the memory of both
+      delete block;  // and the memory of both
     };
   }
 

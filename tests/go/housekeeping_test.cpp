@@ -61,3 +61,27 @@ TEST_CASE("the number of Ps follows the processors until somebody sets it") {
   });
   on_all_threads(before);
 }
+
+TEST_CASE("beside more goroutines that compute without end than may have threads, what has begun goes on") {
+  constexpr int n = 80;
+  std::atomic<bool> stop{false};
+  std::atomic<int> begun{0}, ended{0};
+  weft::run(
+      [&] {
+        weft::ticker tick(5ms);
+        for (int i = 0; i < n; ++i) {
+          weft::go([&] {
+            ++begun;
+            while (!stop.load(std::memory_order_relaxed)) {}
+            ++ended;
+          });
+        }
+        for (int i = 0; i < 40; ++i) CHECK(tick.channel().recv().has_value());
+        CHECK(begun < n);  // the rest waits, so that the threads do not get more and more
+        stop = true;
+        CHECK(eventually([&] { return ended == n; }, 30s));
+        CHECK(weft::spawn([] { return 7; }).join() == 7);
+      },
+      {.procs = 1});
+  CHECK(begun == n);
+}

@@ -267,7 +267,8 @@ TEST_CASE(
 TEST_CASE("Go's TestZeroTimer: a million timers without length, all arrive") {
   weft::run([] {
     auto all_arrive = [](auto&& make) {
-      const int n = fewer(1000000);
+      // g++ 12's TSan dies when more than some 20,000 goroutines, one after the other, use one channel.
+      const int n = under_tsan ? 10000 : fewer(1000000);
       clock::duration worst{};
       for (int i = 0; i < n; ++i) {
         auto begin = clock::now();

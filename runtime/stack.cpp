@@ -165,7 +165,9 @@ stack* cut_slot(stack_class* c) noexcept {
 
 stack_class* stack_class_for(std::size_t size) {
   if (size > SIZE_MAX / 4) throw std::bad_alloc();
-  size = std::max((size + page - 1) / page * page, min_stack_size);
+  // AddressSanitizer's frames are several times as large.
+  std::size_t least = asan_running() ? 4 * min_stack_size : min_stack_size;
+  size = std::max((size + page - 1) / page * page, least);
   class_table& t = table();
   lock_guard hold(t.mutex);
   for (auto& c : t.classes) {

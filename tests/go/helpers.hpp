@@ -39,7 +39,7 @@ inline constexpr int slowdown = 1;
 constexpr int fewer(int n) { return n / slowdown > 0 ? n / slowdown : 1; }
 
 // Long enough for others to get somewhere if they can.
-inline constexpr auto a_while = 2ms;
+inline constexpr auto a_while = slowdown > 1 ? 20ms : 5ms;
 
 // How late is a bug, on a machine that other things run on, too.
 inline constexpr auto late = 5s;

@@ -166,7 +166,9 @@ TEST_CASE("select: what blocks and what does not") {
       select(none);
       ++came_back;
     });
-    weft::sleep(5ms);
+    // They borrow the channels: all have to wait before main goes.
+    CHECK(eventually([] { return weft::runtime_stats().waiting >= 5; }));
+    weft::sleep(a_while);
     CHECK(came_back == 0);
   });
 }

@@ -29,7 +29,7 @@ int main() {
   return weft::run([] {
     weft::chan<int> in, out;
     start_workers(in, out);
-    weft::sleep(10ms);
+    while (weft::runtime_stats().waiting < 44) weft::sleep(10ms);
     weft::dump_goroutines(stderr);
   });
 }

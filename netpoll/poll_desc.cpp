@@ -56,11 +56,11 @@ void deadline_passed(poll_desc* pd, poll_mode m, std::uint64_t seq) noexcept {
   if (g) ready_goroutine(g);
 }
 
-void read_deadline_passed(void* pd, std::uint64_t seq, nanos) noexcept {
-  deadline_passed(static_cast<poll_desc*>(pd), poll_mode::read, seq);
+void read_deadline_passed(timer* t, std::uint64_t seq, nanos) noexcept {
+  deadline_passed(static_cast<poll_desc::deadline_timer*>(t)->of, poll_mode::read, seq);
 }
-void write_deadline_passed(void* pd, std::uint64_t seq, nanos) noexcept {
-  deadline_passed(static_cast<poll_desc*>(pd), poll_mode::write, seq);
+void write_deadline_passed(timer* t, std::uint64_t seq, nanos) noexcept {
+  deadline_passed(static_cast<poll_desc::deadline_timer*>(t)->of, poll_mode::write, seq);
 }
 
 }  // namespace
@@ -99,7 +99,7 @@ poll_desc* poll_open(int fd, int* error) {
 }
 
 void poll_evict(poll_desc* pd, g_list& woken) noexcept {
-  timer* timers[] = {&pd->read.deadline_timer, &pd->write.deadline_timer};
+  timer* timers[] = {&pd->read.passing, &pd->write.passing};
   {
     lock_guard hold(pd->mutex);
     ++pd->read.seq;
@@ -175,9 +175,9 @@ deadline_result poll_set_deadline(timer_heap& here, poll_desc* pd, poll_mode m, 
   publish(pd, false);
   if (deadline > 0) {
     auto passed = m == poll_mode::read ? read_deadline_passed : write_deadline_passed;
-    return {change_timer(here, &d.deadline_timer, deadline, 0, passed, pd, d.seq).earliest, deadline};
+    return {change_timer(here, &d.passing, deadline, 0, passed, d.seq).earliest, deadline};
   }
-  del_timer(&d.deadline_timer);
+  del_timer(&d.passing);
   if (deadline < 0) {
     if (G* g = unblock(d, false)) woken.push_back(g);
   }

@@ -44,11 +44,17 @@ enum class poll_status : std::uint8_t { ok, closing, timed_out };
 struct poll_desc {
   static constexpr std::uintptr_t nil = 0, ready = 1, wait = 2;
 
+  struct deadline_timer : timer {
+    explicit deadline_timer(poll_desc* pd) noexcept : of(pd) {}
+    poll_desc* const of;
+  };
+
   struct direction {
+    explicit direction(poll_desc* pd) noexcept : passing(pd) {}
     atomic<std::uintptr_t> word{nil};
     nanos deadline = 0;  // 0: none, < 0: passed
     std::uint64_t seq = 0;
-    timer deadline_timer;
+    deadline_timer passing;
   };
 
   // info bits
@@ -58,8 +64,8 @@ struct poll_desc {
   lock mutex{lock_rank::poll_desc};
   int fd = -1;
   bool registered = false;
-  direction read;
-  direction write;
+  direction read{this};
+  direction write{this};
   poll_desc* next = nullptr;  // free list
 
   direction& at(poll_mode m) noexcept { return m == poll_mode::read ? read : write; }

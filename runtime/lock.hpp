@@ -28,7 +28,11 @@ enum class lock_rank : std::uint8_t {
 
 class lock {
  public:
+#if WEFT_CHECKS
   explicit constexpr lock(lock_rank rank) noexcept : rank_(rank) {}
+#else
+  explicit constexpr lock(lock_rank) noexcept {}
+#endif
   lock(const lock&) = delete;
   lock& operator=(const lock&) = delete;
 
@@ -68,7 +72,9 @@ class lock {
 #endif
 
   atomic<std::uint32_t> word_{free_word};
-  [[maybe_unused]] lock_rank rank_;
+#if WEFT_CHECKS
+  lock_rank rank_;
+#endif
 };
 
 class [[nodiscard]] lock_guard {

@@ -64,8 +64,8 @@ struct wait_timer : timer {
 
 void dispose_wait_timer(timer* t) noexcept { delete static_cast<wait_timer*>(t); }
 
-void wait_timed_out(void* arg, std::uint64_t, nanos) noexcept {
-  auto* t = static_cast<wait_timer*>(arg);
+void wait_timed_out(timer* wait, std::uint64_t, nanos) noexcept {
+  auto* t = static_cast<wait_timer*>(wait);
   if (!t->g->claim(t->ticket)) return;
   t->g->wake_value = t;  // "it was me"
   ready(t->g);
@@ -128,7 +128,6 @@ M* park_until(M* m, wait_ticket ticket, after_switch commit, void* arg, wait_rea
   t->ticket = ticket;
   t->when = deadline;
   t->function = wait_timed_out;
-  t->arg = t;
   t->dispose = dispose_wait_timer;
   m->g->wake_value = nullptr;
   timed_commit c{commit, arg, t};

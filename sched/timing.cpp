@@ -27,7 +27,11 @@ void armed(M* m, P* p, nanos when, bool earliest) noexcept {
   wake_net_poller(when);
 }
 
-void wake_sleeper(void* g, std::uint64_t, nanos) noexcept { ready(static_cast<G*>(g)); }
+struct sleep_timer : timer {
+  G* g = nullptr;
+};
+
+void wake_sleeper(timer* t, std::uint64_t, nanos) noexcept { ready(static_cast<sleep_timer*>(t)->g); }
 
 void commit_sleep(G* g, void* arg) noexcept { arm_timer(static_cast<M*>(g->thread), static_cast<timer*>(arg)); }
 
@@ -40,9 +44,9 @@ void arm_timer(M* m, timer* t) noexcept {
   armed(m, p, when, earliest);
 }
 
-bool rearm_timer(M* m, timer* t, nanos when, nanos period, timer_function f, void* arg, std::uint64_t seq) {
+bool rearm_timer(M* m, timer* t, nanos when, nanos period, timer_function f, std::uint64_t seq) {
   P* p = p_for_timers(m);
-  change_result r = change_timer(p->timers, t, when, period, f, arg, seq);
+  change_result r = change_timer(p->timers, t, when, period, f, seq);
   armed(m, p, when, r.earliest);
   return r.was_pending;
 }
@@ -72,10 +76,10 @@ void wake_net_poller(nanos when) noexcept {
 
 M* sleep_until(M* m, nanos deadline) {
   m->p.load(relaxed)->timers.make_room();
-  timer t;  // on this stack: it leaves the heap before its function runs, and only that ends this wait
+  sleep_timer t;  // on this stack: it leaves the heap before its function runs, and only that ends this wait
   t.when = deadline;
   t.function = wake_sleeper;
-  t.arg = m->g;
+  t.g = m->g;
   return park(m, commit_sleep, &t, wait_reason::sleep);
 }
 

@@ -42,32 +42,34 @@ enum class timer_status : std::uint8_t {
 };
 const char* describe(timer_status s) noexcept;
 
-// Runs without the heap's lock, on a thread that holds a P, and must not suspend. `due` is the instant that was
-// asked for, `seq` the timer's at the time it was due.
-using timer_function = void (*)(void* arg, std::uint64_t seq, nanos due) noexcept;
+struct timer;
 
+// Runs without the heap's lock, on a thread that holds a P, and must not suspend. `due` is the instant that was
+// asked for, `seq` the timer's at the time it was due. What else it needs to know is in what was derived from timer.
+using timer_function = void (*)(timer*, std::uint64_t seq, nanos due) noexcept;
+
+// One cache line: among a million timers each costs a look into memory.
 struct timer {
   atomic<timer_status> status{timer_status::no_status};
+  atomic<std::uint32_t> references{1};
 
   // Valid while in a heap. Written under modifying (mod_timer), or with the heap's lock.
   timer_heap* heap = nullptr;
 
   // Written by the owner before add_timer, by mod_timer under modifying, by the heap's holder.
   nanos when = 0;
-  nanos period = 0;  // 0: once
-  timer_function function = nullptr;
-  void* arg = nullptr;
+  union {
+    nanos next_when = 0;   // the new time of a modified timer
+    timer* next_disposed;  // of one that nobody refers to any more
+  };
   std::uint64_t seq = 0;
-
-  // The new time of a modified timer.
-  nanos next_when = 0;
+  timer_function function = nullptr;
+  nanos period = 0;  // 0: once
 
   // A timer that may die while a heap still holds it (stopped timers stay until they are cleaned out) is counted:
   // the heap holds one reference while the timer is in it. Null: the owner's storage outlives its place in a heap
   // (a sleeping goroutine's timer ends only by firing; a poll descriptor is never freed).
   void (*dispose)(timer*) noexcept = nullptr;
-  atomic<std::uint32_t> references{1};
-  timer* next_disposed = nullptr;
 
   // relaxed: a new reference is made from one that is held.
   void retain() noexcept {
@@ -82,5 +84,6 @@ struct timer {
     if (drop()) dispose(this);
   }
 };
+static_assert(sizeof(timer) == 64);
 
 }  // namespace weft::rt

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <sched.h>
 #include <utility>
+#include <vector>
 
 namespace weft::rt {
 
@@ -148,7 +149,7 @@ bool del_timer(timer* t) noexcept {
   }
 }
 
-change_result change_timer(timer_heap& here, timer* t, nanos when, nanos period, timer_function function, void* arg,
+change_result change_timer(timer_heap& here, timer* t, nanos when, nanos period, timer_function function,
                            std::uint64_t seq) {
   when = not_before_epoch(when);
   for (;;) {
@@ -162,7 +163,6 @@ change_result change_timer(timer_heap& here, timer* t, nanos when, nanos period,
         timer_heap* h = t->heap;
         t->period = period;
         t->function = function;
-        t->arg = arg;
         t->seq = seq;
         t->next_when = when;
         if (s == deleted) h->deleted_.fetch_sub(1, relaxed);
@@ -184,7 +184,6 @@ change_result change_timer(timer_heap& here, timer* t, nanos when, nanos period,
         t->when = when;
         t->period = period;
         t->function = function;
-        t->arg = arg;
         t->seq = seq;
         here.lock_.acquire_lock();
         here.clean_head();
@@ -265,7 +264,9 @@ void timer_heap::rebuild() {
 
   bool dirty = false;
   std::size_t out = 0;
+  constexpr std::size_t ahead = 8;  // many timers are not in the cache
   for (std::size_t i = 0; i < heap_.size();) {
+    if (i + ahead < heap_.size()) __builtin_prefetch(heap_[i + ahead].t, 1);
     timer* t = heap_[i].t;
     timer_status s = t->status.load(acquire);
     switch (s) {
@@ -294,7 +295,7 @@ void timer_heap::rebuild() {
       default: illegal_move(t, s, moving);
     }
   }
-  heap_.resize(out);
+  heap_.shrink(out);
   if (dirty) heapify();
 }
 
@@ -324,7 +325,6 @@ nanos timer_heap::run_head(nanos now, bool* ran) {
 void timer_heap::run_one(timer* t, nanos now) {
   // Everything is read before the state is given up: afterwards the owner may reuse or free the timer.
   timer_function function = t->function;
-  void* arg = t->arg;
   std::uint64_t seq = t->seq;
   nanos due = t->when;
   bool counted = t->dispose != nullptr;
@@ -343,7 +343,7 @@ void timer_heap::run_one(timer* t, nanos now) {
   }
   head_when_.store(heap_.empty() ? 0 : heap_.front().when, release);
   lock_.release_lock();
-  function(arg, seq, due);
+  function(t, seq, due);
   if (counted) t->release();
   lock_.acquire_lock();
 }
@@ -381,9 +381,9 @@ void timer_heap::take_all(timer_heap& from) {
   grow(from.size());
 
   from.lock_.acquire_lock();
-  std::vector<entry> entries = std::exchange(from.heap_, {});
+  timer_entries entries = std::move(from.heap_);
   from.earliest_change_.store(0, relaxed);
-  for (entry& e : entries) {
+  for (timer_entry& e : entries) {
     timer* t = e.t;
     for (bool done = false; !done;) {
       timer_status s = t->status.load(acquire);
@@ -422,7 +422,7 @@ void timer_heap::take_all(timer_heap& from) {
 
 void timer_heap::clear() noexcept {
   lock_.acquire_lock();
-  for (entry& e : heap_) {
+  for (timer_entry& e : heap_) {
     timer* t = e.t;
     for (;;) {
       timer_status s = t->status.load(acquire);
@@ -434,7 +434,7 @@ void timer_heap::clear() noexcept {
     }
     leave(t);
   }
-  heap_.clear();
+  heap_.shrink(0);
   deleted_.store(0, relaxed);
   earliest_change_.store(0, relaxed);
   unlock_and_publish();
@@ -447,7 +447,7 @@ constexpr std::size_t arity = 4;
 }
 
 void timer_heap::sift_up(std::size_t i) noexcept {
-  entry moving_entry = heap_[i];
+  timer_entry moving_entry = heap_[i];
   while (i > 0) {
     std::size_t parent = (i - 1) / arity;
     if (moving_entry.when >= heap_[parent].when) break;
@@ -459,7 +459,7 @@ void timer_heap::sift_up(std::size_t i) noexcept {
 
 void timer_heap::sift_down(std::size_t i) noexcept {
   std::size_t n = heap_.size();
-  entry moving_entry = heap_[i];
+  timer_entry moving_entry = heap_[i];
   for (;;) {
     std::size_t first = i * arity + 1;
     if (first >= n) break;

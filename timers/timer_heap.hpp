@@ -22,9 +22,9 @@
 
 #include "runtime/lock.hpp"
 #include "timers/timer.hpp"
+#include "timers/timer_entries.hpp"
 
 #include <cstddef>
-#include <vector>
 
 namespace weft::rt {
 
@@ -88,12 +88,7 @@ class timer_heap {
  private:
   friend bool del_timer(timer* t) noexcept;
   friend change_result change_timer(timer_heap& here, timer* t, nanos when, nanos period, timer_function function,
-                                    void* arg, std::uint64_t seq);
-
-  struct entry {
-    nanos when;
-    timer* t;
-  };
+                                    std::uint64_t seq);
 
   void grow(std::size_t extra);
   void insert(timer* t) noexcept;
@@ -112,7 +107,7 @@ class timer_heap {
   void unlock_and_publish() noexcept;
 
   lock lock_{lock_rank::timers};
-  std::vector<entry> heap_;
+  timer_entries heap_;
   timer* disposed_ = nullptr;  // left the heap with their last reference; freed after unlocking
   atomic<nanos> head_when_{0};
   atomic<nanos> earliest_change_{0};
@@ -131,6 +126,6 @@ bool del_timer(timer* t) noexcept;
 
 // Gives a timer new values and arms it: in place if some heap still holds it, else in `here`.
 [[nodiscard]] change_result change_timer(timer_heap& here, timer* t, nanos when, nanos period, timer_function function,
-                                         void* arg, std::uint64_t seq);
+                                         std::uint64_t seq);
 
 }  // namespace weft::rt

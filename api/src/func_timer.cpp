@@ -1,8 +1,8 @@
 // after_func: a timer whose function starts a goroutine.
 //
-// As with channels' timers, a sequence number under a lock decides whether a firing still counts. `pending`: armed and
-// f not started for this setting. `runs`: the goroutines of this timer that are in f; after a reset they may be
-// several.
+// As with channels' timers, a sequence number under a lock decides whether a firing still counts. Here it is odd while
+// the timer is pending: armed, and f not started for this setting. `runs`: the goroutines of this timer that are in f;
+// after a reset they may be several.
 
 #include "weft/time.hpp"
 
@@ -18,21 +18,26 @@ namespace {
 constexpr rt::nanos retry_spawn = 10 * rt::millisecond;
 }
 
-class func_timer_core {
+// What stop touches comes first, and the node's state after it: one cache line, among a million timers.
+struct func_timer_setting {
+  rt::lock mutex{rt::lock_rank::channel};
+  rt::atomic<std::uint32_t> handles{1};
+  std::uint64_t setting = 0;  // under mutex. Odd: pending
+};
+
+// Lies in one block of memory before the closure.
+class func_timer_core : public func_timer_setting, public rt::timer {
  public:
-  explicit func_timer_core(func_timer_closure* f) noexcept : closure(f) {
-    node.owner = this;
-    node.dispose = [](rt::timer* t) noexcept {
-      func_timer_core* core = static_cast<link*>(t)->owner;
-      func_timer_closure* block = core->closure;
+  func_timer_core() noexcept {
+    dispose = [](rt::timer* t) noexcept {
+      auto* core = static_cast<func_timer_core*>(t);
+      func_timer_closure* block = core->closure();
       core->~func_timer_core();
       delete block;  // and the memory of both
     };
   }
 
-  struct link : rt::timer {
-    func_timer_core* owner = nullptr;
-  };
+  func_timer_closure* closure() noexcept { return reinterpret_cast<func_timer_closure*>(this + 1); }
 
   struct stop_waiter {
     rt::G* g;
@@ -41,41 +46,43 @@ class func_timer_core {
 
   // Under mutex.
   bool disarm() noexcept {
-    ++seq;
-    return std::exchange(pending, false);
+    bool pending = setting % 2 != 0;
+    if (pending) ++setting;
+    return pending;
   }
-  void arm(rt::M* m, std::int64_t ns) {
+  void arm(rt::M* m, std::int64_t ns) {  // not pending
     if (ns >= never_ns) {
-      rt::del_timer(&node);
+      rt::del_timer(this);
     } else {
-      rt::rearm_timer(m, &node, rt::saturating_add(rt::nanotime(), ns < 0 ? 0 : ns), 0, fire, this, seq);
+      rt::rearm_timer(m, this, rt::saturating_add(rt::nanotime(), ns < 0 ? 0 : ns), 0, fire, setting + 1);
     }
-    pending = true;
+    ++setting;
   }
 
-  static void fire(void* self, std::uint64_t armed_seq, rt::nanos) noexcept {
-    auto* t = static_cast<func_timer_core*>(self);
+  static void fire(rt::timer* armed, std::uint64_t armed_setting, rt::nanos) noexcept {
+    auto* t = static_cast<func_timer_core*>(armed);
     rt::lock_guard hold(t->mutex);
-    if (armed_seq != t->seq || !t->pending) return;
+    if (armed_setting != t->setting) return;
     try {
       start<body>({}, "after_func", t);
     } catch (...) {
       // No memory for a goroutine just now. What was promised is kept, later.
       try {
+        (void)t->disarm();
         t->arm(rt::this_m(), retry_spawn);
       } catch (...) {
         rt::fatal("after_func: no memory to call its function");
       }
       return;
     }
-    t->pending = false;
+    (void)t->disarm();
   }
 
   // The goroutine of one firing. Holds a reference.
   class body {
    public:
     explicit body(func_timer_core* t) noexcept : t_(t) {
-      t_->node.retain();
+      t_->retain();
       next_ = t_->runs;  // under mutex: fire holds it
       t_->runs = this;
     }
@@ -83,7 +90,7 @@ class func_timer_core {
     body& operator=(const body&) = delete;
     void operator()() {
       g_.store(rt::this_thread()->g, rt::relaxed);
-      t_->closure->call();
+      t_->closure()->call();
     }
     ~body() {
       rt::runtime_scope scope;
@@ -99,7 +106,7 @@ class func_timer_core {
         stop_waiter* w = std::exchange(woken, woken->next);
         if (w->g->claim(rt::no_ticket)) rt::ready(w->g);
       }
-      t_->node.release();
+      t_->release();
     }
 
     // Under mutex: whether g is in f, in the run `first` or one after it.
@@ -114,30 +121,17 @@ class func_timer_core {
     rt::atomic<rt::G*> g_{nullptr};  // relaxed: compared only with the reader's own
   };
 
-  // What stop touches comes first, and the node's state with it: one cache line, among a million timers.
-  rt::lock mutex{rt::lock_rank::channel};
-  // Under mutex:
-  bool pending = false;
-  std::uint64_t seq = 0;
-
-  link node;
-
-  func_timer_closure* closure;
   // Under mutex:
   body* runs = nullptr;
   stop_waiter* waiters = nullptr;
-
-  rt::atomic<std::uint32_t> handles{1};
 };
 
 namespace {
 
-// Before a closure aligned as `align` says, up to 16 or more; the core ends where the closure begins.
-constexpr std::size_t core_size = (sizeof(func_timer_core) + 15) / 16 * 16;
-
+// Before a closure aligned as `align` says; the core ends where the closure begins.
 std::size_t room_before(std::align_val_t align) noexcept {
   auto a = static_cast<std::size_t>(align);
-  return (core_size + a - 1) / a * a;
+  return (sizeof(func_timer_core) + a - 1) / a * a;
 }
 
 }  // namespace
@@ -152,7 +146,7 @@ void func_timer_closure::operator delete(void* closure, std::align_val_t align) 
 
 func_timer_core* func_timer_make(std::int64_t ns, std::unique_ptr<func_timer_closure> f) {
   rt::throw_if_not_running("after_func");
-  auto* t = ::new (reinterpret_cast<std::byte*>(f.get()) - core_size) func_timer_core(f.get());
+  auto* t = ::new (reinterpret_cast<std::byte*>(f.get()) - sizeof(func_timer_core)) func_timer_core;
   try {
     rt::runtime_scope scope;
     rt::lock_guard hold(t->mutex);
@@ -168,14 +162,14 @@ func_timer_core* func_timer_make(std::int64_t ns, std::unique_ptr<func_timer_clo
 void func_timer_retain(func_timer_core* t) noexcept { t->handles.fetch_add(1, rt::relaxed); }
 
 void func_timer_release(func_timer_core* t) noexcept {
-  if (t->handles.fetch_sub(1, rt::acq_rel) == 1) t->node.release();
+  if (t->handles.fetch_sub(1, rt::acq_rel) == 1) t->release();
 }
 
 bool func_timer_stop(func_timer_core* t) {
   rt::runtime_scope scope;
   rt::lock_guard hold(t->mutex);
   bool pending = t->disarm();
-  rt::del_timer(&t->node);
+  rt::del_timer(t);
   return pending;
 }
 
@@ -183,7 +177,7 @@ bool func_timer_stop_and_wait(func_timer_core* t) {
   rt::runtime_scope scope;
   t->mutex.acquire_lock();
   bool pending = t->disarm();
-  rt::del_timer(&t->node);
+  rt::del_timer(t);
   if (!t->runs || func_timer_core::body::is_in(t->runs, scope.g())) {
     t->mutex.release_lock();
     return pending;

@@ -111,7 +111,7 @@ class timer_core {
     if (when == rt::forever) {
       rt::del_timer(&node);
     } else {
-      rt::rearm_timer(rt::this_m(), &node, when, period, fire, this, seq);
+      rt::rearm_timer(rt::this_m(), &node, when, period, fire, seq);
     }
   }
 
@@ -133,8 +133,8 @@ class timer_core {
     return to_wake;
   }
 
-  static void fire(void* self, std::uint64_t armed_seq, rt::nanos) noexcept {
-    auto* t = static_cast<timer_core*>(self);
+  static void fire(rt::timer* armed_node, std::uint64_t armed_seq, rt::nanos) noexcept {
+    timer_core* t = static_cast<link*>(armed_node)->owner;
     waiter* to_wake;
     {
       rt::lock_guard hold(t->chan.mutex);

@@ -19,7 +19,7 @@ namespace generations {
 
 namespace rt = weft::rt;
 using rt::nanos;
-using rt::timer_function;
+using timer_function = void (*)(void* arg, std::uint64_t seq, nanos due) noexcept;
 
 template <class T>
 concept generation = std::constructible_from<T, unsigned> &&

@@ -30,7 +30,6 @@ class per_p {
   static timer* make(timer_function function, void* arg) {
     auto* t = new timer;
     t->function = run;
-    t->arg = t;
     t->user_function = function;
     t->user_arg = arg;
     t->dispose = [](rt::timer* dead) noexcept { delete static_cast<timer*>(dead); };
@@ -50,7 +49,7 @@ class per_p {
     // acquire is not needed: the owner resets, and only the owner takes it out of these states.
     rt::timer_status s = t->status.load(rt::relaxed);
     if (s == rt::timer_status::no_status || s == rt::timer_status::removed) count(my_waits().acquired);
-    return rt::change_timer(ps_[p].heap, t, when, 0, run, t, 0).was_pending;
+    return rt::change_timer(ps_[p].heap, t, when, 0, run, 0).was_pending;
   }
 
   nanos fire(unsigned p, nanos now) {
@@ -70,8 +69,8 @@ class per_p {
   };
 
   // check() takes the lock again after each function.
-  static void run(void* arg, std::uint64_t seq, nanos due) noexcept {
-    auto* t = static_cast<timer*>(arg);
+  static void run(rt::timer* due_timer, std::uint64_t seq, nanos due) noexcept {
+    auto* t = static_cast<timer*>(due_timer);
     count(my_waits().acquired);
     t->user_function(t->user_arg, seq, due);
   }

@@ -217,14 +217,14 @@ TEST_CASE("poll words: a timer that fires for an earlier deadline does nothing")
   g_list woken;
   (void)poll_set_deadline(heap, pd, poll_mode::read, 10, woken);
   // The timer is taken off the heap and about to call its function ...
-  timer_function f = pd->read.deadline_timer.function;
-  void* arg = pd->read.deadline_timer.arg;
-  std::uint64_t seq = pd->read.deadline_timer.seq;
+  timer* t = &pd->read.passing;
+  timer_function f = t->function;
+  std::uint64_t seq = t->seq;
   // ... when the deadline is moved.
   (void)poll_set_deadline(heap, pd, poll_mode::read, 1000, woken);
-  f(arg, seq, 10);
+  f(t, seq, 10);
   CHECK(poll_check(pd, poll_mode::read) == poll_status::ok);
-  f(arg, pd->read.deadline_timer.seq, 1000);
+  f(t, t->seq, 1000);
   CHECK(poll_check(pd, poll_mode::read) == poll_status::timed_out);
   CHECK(poll_check(pd, poll_mode::write) == poll_status::ok);
   (void)poll_set_deadline(heap, pd, poll_mode::read, 0, woken);

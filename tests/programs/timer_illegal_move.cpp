@@ -12,7 +12,7 @@ int main() {
     {
       runtime_scope scope;
       rearm_timer(
-          scope.m(), &t, nanotime() + millisecond, 0, [](void*, std::uint64_t, nanos) noexcept {}, nullptr, 0);
+          scope.m(), &t, nanotime() + millisecond, 0, [](timer*, std::uint64_t, nanos) noexcept {}, 0);
       t.status.store(timer_status::removing, release);
     }
     weft::sleep(std::chrono::seconds(10));

@@ -19,11 +19,11 @@ namespace {
 
 struct counting_timer : timer {
   int fired = 0;
-  static void fire(void* self, std::uint64_t, nanos) noexcept { ++static_cast<counting_timer*>(self)->fired; }
+  static void fire(timer* self, std::uint64_t, nanos) noexcept { ++static_cast<counting_timer*>(self)->fired; }
 };
 
 bool set(timer_heap& h, counting_timer& t, nanos when) {
-  return change_timer(h, &t, when, 0, counting_timer::fire, &t, 0).was_pending;
+  return change_timer(h, &t, when, 0, counting_timer::fire, 0).was_pending;
 }
 
 nanos time_of(const timer& t) {

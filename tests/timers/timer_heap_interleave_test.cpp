@@ -21,7 +21,7 @@ namespace {
 struct test_timer : timer {
   int armed = 0, taken_back = 0, times_fired = 0;
   nanos* clock = nullptr;
-  static void fire(void* self, std::uint64_t, nanos due) noexcept {
+  static void fire(timer* self, std::uint64_t, nanos due) noexcept {
     auto* t = static_cast<test_timer*>(self);
     if (*t->clock < due) interleaving::fail("a timer fires early");
     ++t->times_fired;
@@ -46,7 +46,7 @@ std::string everything_at_once(std::uint64_t seed) {
         } else {
           ++t.armed;
           nanos when = now - 2 + random.below(12);
-          auto r = change_timer(heaps[random.below(2)], &t, when, 0, test_timer::fire, &t, 0);
+          auto r = change_timer(heaps[random.below(2)], &t, when, 0, test_timer::fire, 0);
           if (r.was_pending) ++t.taken_back;
         }
       }
@@ -128,7 +128,7 @@ std::string sleeper_and_modifiers(std::uint64_t seed) {
           (void)del_timer(&t);
         } else {
           nanos when = now + random.below(30);
-          auto r = change_timer(heap, &t, when, 0, test_timer::fire, &t, 0);
+          auto r = change_timer(heap, &t, when, 0, test_timer::fire, 0);
           if (r.earliest && last_poll.load(seq_cst) == 0) {
             nanos until = poll_until.load(seq_cst);
             if (until == 0 || until > when) broken = true;
@@ -162,14 +162,14 @@ std::string hint_never_late(std::uint64_t seed) {
   timer_heap heap;
   test_timer far, near, noise;
   for (auto* t : {&far, &near, &noise}) t->clock = &now;
-  (void)change_timer(heap, &far, 1000, 0, test_timer::fire, &far, 0);
-  (void)change_timer(heap, &near, 900, 0, test_timer::fire, &near, 0);
-  (void)change_timer(heap, &noise, 800, 0, test_timer::fire, &noise, 0);
-  (void)change_timer(heap, &near, 50, 0, test_timer::fire, &near, 0);
+  (void)change_timer(heap, &far, 1000, 0, test_timer::fire, 0);
+  (void)change_timer(heap, &near, 900, 0, test_timer::fire, 0);
+  (void)change_timer(heap, &noise, 800, 0, test_timer::fire, 0);
+  (void)change_timer(heap, &near, 50, 0, test_timer::fire, 0);
   bool done = false;
   threads.add([&] {
     for (int i = 0; i < 6; ++i) {
-      (void)change_timer(heap, &noise, now + random.below(4), 0, test_timer::fire, &noise, 0);
+      (void)change_timer(heap, &noise, now + random.below(4), 0, test_timer::fire, 0);
       if (random.below(3) == 0) (void)del_timer(&noise);
     }
     done = true;
@@ -200,22 +200,22 @@ std::string hint_lowered_during_rebuild(std::uint64_t seed) {
   timer_heap heap;
   test_timer mine, other, stopped;
   for (auto* t : {&mine, &other, &stopped}) t->clock = &now;
-  (void)change_timer(heap, &mine, 900, 0, test_timer::fire, &mine, 0);
-  (void)change_timer(heap, &other, 700, 0, test_timer::fire, &other, 0);
+  (void)change_timer(heap, &mine, 900, 0, test_timer::fire, 0);
+  (void)change_timer(heap, &other, 700, 0, test_timer::fire, 0);
   bool done = false;
   threads.add([&] {
     for (int i = 0; i < 4; ++i) {
-      (void)change_timer(heap, &mine, 50 - i, 0, test_timer::fire, &mine, 0);
+      (void)change_timer(heap, &mine, 50 - i, 0, test_timer::fire, 0);
       nanos hint = heap.wake_when();
       interleaving::check(hint != 0 && hint <= 50 - i, "the hint is too late");
-      (void)change_timer(heap, &mine, 900, 0, test_timer::fire, &mine, 0);
+      (void)change_timer(heap, &mine, 900, 0, test_timer::fire, 0);
     }
     done = true;
   });
   threads.add([&] {
     for (nanos when = 500; !done; when = 1200 - when) {
-      (void)change_timer(heap, &other, when, 0, test_timer::fire, &other, 0);
-      (void)change_timer(heap, &stopped, 800, 0, test_timer::fire, &stopped, 0);
+      (void)change_timer(heap, &other, when, 0, test_timer::fire, 0);
+      (void)change_timer(heap, &stopped, 800, 0, test_timer::fire, 0);
       (void)del_timer(&stopped);
       heap.tidy();
     }

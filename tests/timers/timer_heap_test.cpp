@@ -32,7 +32,7 @@ std::vector<fired> log_of_fired;
 
 struct numbered : timer {
   std::size_t number = 0;
-  static void fire(void* self, std::uint64_t seq, nanos due) noexcept {
+  static void fire(timer* self, std::uint64_t seq, nanos due) noexcept {
     log_of_fired.push_back({static_cast<numbered*>(self)->number, seq, due});
   }
 };
@@ -108,7 +108,7 @@ class model {
     bool was_armed = armed_.count(i) != 0;
     timer_heap& there = is_in_heap(t) ? *t->heap : here;
     nanos woke_at = there.wake_when();
-    change_result r = change_timer(here, t, when, period, numbered::fire, t, ++seq_);
+    change_result r = change_timer(here, t, when, period, numbered::fire, ++seq_);
     CHECK(r.was_pending == was_armed);
     CHECK(t->heap == &there);
     told_in_time(r.earliest, woke_at, when);
@@ -121,7 +121,6 @@ class model {
     t->when = some_time();
     t->period = some_period();
     t->function = numbered::fire;
-    t->arg = t;
     t->seq = ++seq_;
     here.make_room();
     nanos woke_at = here.wake_when();
@@ -238,7 +237,6 @@ TEST_CASE("timer heap: equal times, the order of a long queue, and its bounds") 
     ts[i].number = i;
     ts[i].when = static_cast<nanos>(random() % 300);  // 0 and less count as 1: zero means "none"
     ts[i].function = numbered::fire;
-    ts[i].arg = &ts[i];
     h.make_room();
     bool was_least = h.wake_when() == 0 || std::max<nanos>(ts[i].when, 1) < h.wake_when();
     bool told = h.add(&ts[i]);
@@ -262,7 +260,6 @@ TEST_CASE("timer heap: stopped timers are cleaned out once they are a quarter") 
   for (auto& t : ts) {
     t.when = 1000;
     t.function = numbered::fire;
-    t.arg = &t;
     h.make_room();
     (void)h.add(&t);
   }
@@ -285,7 +282,7 @@ TEST_CASE("timer heap: a deadline that is pushed on and on stays one entry") {
   timer_heap h;
   numbered t;
   for (nanos when = 100; when < 100000; when += 3) {
-    (void)change_timer(h, &t, when, 0, numbered::fire, &t, 0);
+    (void)change_timer(h, &t, when, 0, numbered::fire, 0);
     if (when > 100) REQUIRE(h.size() == 1);
   }
   h.clear();
@@ -300,7 +297,7 @@ TEST_CASE("timer heap: owners, modifiers and runners on threads of their own") {
     std::atomic<std::uint64_t> armed{0}, taken_back{0}, fired{0};
     std::atomic<bool> early{false};
     std::uint64_t payload = 0;  // plain: written before arming under `modifying`, read by nobody but the function
-    static void fire(void* self, std::uint64_t, nanos due) noexcept {
+    static void fire(timer* self, std::uint64_t, nanos due) noexcept {
       auto* t = static_cast<shared_timer*>(self);
       if (nanotime() < due) t->early = true;
       t->fired.fetch_add(1);
@@ -330,7 +327,7 @@ TEST_CASE("timer heap: owners, modifiers and runners on threads of their own") {
         } else {
           t.armed.fetch_add(1);
           nanos when = nanotime() + static_cast<nanos>(random() % 60) * microsecond;
-          auto r = change_timer(heaps[random() % heaps.size()], &t, when, 0, shared_timer::fire, &t, 0);
+          auto r = change_timer(heaps[random() % heaps.size()], &t, when, 0, shared_timer::fire, 0);
           if (r.was_pending) t.taken_back.fetch_add(1);
         }
         if (random() % 16 == 0) std::this_thread::yield();

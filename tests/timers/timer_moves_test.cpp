@@ -71,7 +71,7 @@ struct some_heap {
   some_heap() {
     for (std::size_t i = 0; i < ts.size(); ++i) {
       ts[i].when = 10 * static_cast<nanos>(i + 1);
-      ts[i].function = [](void*, std::uint64_t, nanos) noexcept {};
+      ts[i].function = [](timer*, std::uint64_t, nanos) noexcept {};
       h.make_room();
       (void)h.add(&ts[i]);
     }
@@ -127,13 +127,13 @@ TEST_CASE("timer moves: an operation that meets a state it cannot have met is fa
       {"del_timer", modifying, [](some_heap& s) { (void)del_timer(&s.head()); }, {unknown}},
       {"change_timer",
        modifying,
-       [](some_heap& s) { (void)change_timer(s.h, &s.head(), 5, 0, s.head().function, nullptr, 0); },
+       [](some_heap& s) { (void)change_timer(s.h, &s.head(), 5, 0, s.head().function, 0); },
        {unknown}},
       {"run_head", running, [&](some_heap& s) { s.h.check(10, false, &ran); }, out_of_place},
       {"clean_head", moving, [](some_heap& s) { s.h.tidy(); }, out_of_place},
       {"rebuild", moving,
        [&](some_heap& s) {
-         (void)change_timer(s.h, &s.ts[2], 5, 0, s.head().function, nullptr, 0);
+         (void)change_timer(s.h, &s.ts[2], 5, 0, s.head().function, 0);
          s.h.check(10, false, &ran);
        },
        out_of_place},

@@ -1,61 +1,19 @@
 #include "runtime/context.hpp"
 
+#include "runtime/jump.hpp"
 #include "runtime/sanitizer.hpp"
-
-#include <boost/context/detail/fcontext.hpp>
 
 #include <pthread.h>
 #include <utility>
 
 namespace weft::rt {
 
-namespace fc = boost::context::detail;
-
 namespace {
 
 constinit goroutine_life life{};
 
-// jump_fcontext, but not by a call. A call would leave its return address on top of the processor's own stack of return
-// addresses, since jump_fcontext leaves by a jump; and then each return on the stack arrived at would be predicted one
-// off, at the price of a pipeline flush each. Pushed by hand, the address is not there, and goroutines that park in the
-// same place return as predicted (measured: docs/performance.md, "the switch").
-inline fc::transfer_t jump(fc::fcontext_t to, void* data) noexcept {
-#if defined(__x86_64__)
-  fc::transfer_t t;
-  asm volatile(
-      "lea -128(%%rsp), %%rsp\n\t"  // past the red zone
-      "lea 1f(%%rip), %%rax\n\t"
-      "push %%rax\n\t"
-      "jmp jump_fcontext@PLT\n"
-      "1:\n\t"
-      "lea 128(%%rsp), %%rsp"
-      : "=a"(t.fctx), "=d"(t.data), "+D"(to), "+S"(data)
-      :
-      : "rcx", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
-        "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15",
-#if defined(__AVX512F__)
-        "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27",
-        "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5", "k6", "k7",
-#endif
-        "cc", "memory");
-  return t;
-#else
-  return fc::jump_fcontext(to, data);
-#endif
-}
-
-// Lies on the stack that is left; read by the arrival before `after` gives that stack away.
-struct departure {
-  thread_state* thread;
-  G* from;
-  after_switch after;
-  void* arg;
-};
-
 // First thing on the stack that was switched to.
-inline thread_state* arrive(fc::transfer_t t) noexcept {
-  departure d = *static_cast<departure*>(t.data);
-  d.from->context = t.fctx;
+inline thread_state* arrive(departure d) noexcept {
   if (WEFT_UNLIKELY(asan_running())) {
     __sanitizer_finish_switch_fiber(d.thread->g->fake_stack, nullptr, nullptr);
   }
@@ -74,13 +32,13 @@ void announce_switch([[maybe_unused]] G* from, G* to) noexcept {
 }
 
 // Unwinders stop here: this frame has no caller. Not noexcept: an exception that comes as far has no handler.
-void first_frame(fc::transfer_t t) {
+void first_frame(thread_state* thread, G* from, after_switch after, void* arg) {
 #if defined(__x86_64__)
   asm volatile(".cfi_undefined rip");
 #elif defined(__aarch64__)
   asm volatile(".cfi_undefined x30");
 #endif
-  thread_state* ts = arrive(t);
+  thread_state* ts = arrive({thread, from, after, arg});
   G* g = ts->g;
   life.begun(ts);
   while (g) {
@@ -94,7 +52,6 @@ void first_frame(fc::transfer_t t) {
 
 WEFT_NOINLINE thread_state* switch_to(thread_state* ts, G* to, after_switch after, void* arg) noexcept {
   G* from = ts->g;
-  departure d{ts, from, after, arg};
   from->park_frame = __builtin_frame_address(0);
   from->exceptions = *ts->exceptions;
   *ts->exceptions = to->exceptions;
@@ -103,7 +60,7 @@ WEFT_NOINLINE thread_state* switch_to(thread_state* ts, G* to, after_switch afte
   to->thread = ts;
   ts->g = to;
   announce_switch(from, to);
-  return arrive(jump(to->context, &d));
+  return arrive(jump({ts, from, after, arg}, from->context, to->context));
 }
 
 void set_goroutine_life(const goroutine_life& l) noexcept { life = l; }
@@ -119,12 +76,7 @@ void begin_on(G* g, stack* s) noexcept {
     __asan_unpoison_memory_region(s->lo, static_cast<std::size_t>(top - s->lo));
   }
   if (WEFT_UNLIKELY(tsan_running()) && !s->fiber) s->fiber = __tsan_create_fiber(0);
-  // make_fcontext takes the floating-point control of the moment into the context.
-  float_control ours = float_control::here();
-  bool differs = !(ours == g->floating);
-  if (differs) g->floating.set_here();
-  g->context = fc::make_fcontext(top, static_cast<std::size_t>(top - s->lo), first_frame);
-  if (differs) ours.set_here();
+  g->context = make_context<first_frame>(top, g->floating);
   g->exceptions = {};
   g->saved_errno = 0;
   g->fake_stack = nullptr;

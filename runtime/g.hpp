@@ -74,7 +74,7 @@ inline constexpr wait_ticket no_ticket = 0;
 
 struct alignas(64) G {
   // --- the switch: owned by whoever owns the stack
-  void* context = nullptr;  // fcontext of the suspended goroutine; null: it has not begun
+  void* context = nullptr;  // where the suspended goroutine goes on (jump.hpp); null: it has not begun
   thread_state* thread = nullptr;
   exception_state exceptions;
   int saved_errno = 0;

@@ -1,0 +1,107 @@
+// The jump from stack to stack, under the switch (context.hpp), which is its only user.
+//
+//   make_context<First>(top, floating)   the context of a new stack that ends at `top`: the first jump there calls
+//   First
+//                                        with the parts of its departure, and First must not return
+//   jump(d, save, to)                    leaves this stack, whose context goes to `save`, for `to`. Returns when
+//                                        somebody jumps back, with that jump's departure
+//
+// On x86-64 it is our own, elsewhere Boost.Context's: docs/adr/0010-jump-without-a-call.md.
+#pragma once
+
+#include "runtime/g.hpp"
+
+#include <cstddef>
+
+#if !defined(__x86_64__)
+#include <boost/context/detail/fcontext.hpp>
+#endif
+
+namespace weft::rt {
+
+// What the side that leaves says to the one that arrives.
+struct departure {
+  thread_state* thread;
+  G* from;
+  void (*after)(G* from, void* arg);
+  void* arg;
+};
+
+using first_function = void (*)(thread_state*, G* from, void (*after)(G*, void*), void* arg);
+
+#if defined(__x86_64__)
+
+// A context is the stack pointer, at this. The other registers that a callee saves are in the frame of switch_to: the
+// jump says that it clobbers them. The departure travels in the registers in which a function takes four arguments.
+struct saved_context {
+  float_control floating;
+  void* frame;
+  const void* resume_at;
+};
+
+template <first_function First>
+void* make_context(std::byte* top, float_control floating) noexcept {
+  auto* return_address = reinterpret_cast<void**>(top) - 1;
+  *return_address = nullptr;
+  auto* c = reinterpret_cast<saved_context*>(return_address) - 1;
+  *c = {floating, nullptr, reinterpret_cast<const void*>(First)};
+  return c;
+}
+
+inline departure jump(departure d, void*& save, void* to) noexcept {
+  static_assert(sizeof(saved_context) == 24);
+  asm volatile(
+      "lea -152(%%rsp), %%rsp\n\t"  // past the red zone
+      "lea 1f(%%rip), %%r8\n\t"
+      "stmxcsr (%%rsp)\n\t"
+      "fnstcw 4(%%rsp)\n\t"
+      "mov %%rbp, 8(%%rsp)\n\t"
+      "mov %%r8, 16(%%rsp)\n\t"
+      "mov %%rsp, (%[save])\n\t"
+      "mov %%rax, %%rsp\n\t"
+      "ldmxcsr (%%rsp)\n\t"
+      "fldcw 4(%%rsp)\n\t"
+      "mov 8(%%rsp), %%rbp\n\t"
+      "mov 16(%%rsp), %%r8\n\t"
+      "lea 24(%%rsp), %%rsp\n\t"
+      "jmp *%%r8\n"
+      "1:\n\t"
+      "lea 128(%%rsp), %%rsp"
+      : "+D"(d.thread), "+S"(d.from), "+d"(d.after), "+c"(d.arg), "+a"(to)
+      : [save] "r"(&save)
+      : "rbx", "r8", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6",
+        "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15",
+#if defined(__AVX512F__)
+        "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27",
+        "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5", "k6", "k7",
+#endif
+        "cc", "memory");
+  return d;
+}
+
+#else
+
+// The floating-point control belongs to the thread here: float_control is empty.
+
+inline departure departed(boost::context::detail::transfer_t t) noexcept {
+  departure d = *static_cast<departure*>(t.data);
+  d.from->context = t.fctx;
+  return d;
+}
+
+template <first_function First>
+void* make_context(std::byte* top, float_control) noexcept {
+  auto first = [](boost::context::detail::transfer_t t) {
+    departure d = departed(t);
+    First(d.thread, d.from, d.after, d.arg);
+  };
+  return boost::context::detail::make_fcontext(top, 0, first);  // it does not use the size
+}
+
+inline departure jump(departure d, void*&, void* to) noexcept {
+  return departed(boost::context::detail::jump_fcontext(to, &d));
+}
+
+#endif
+
+}  // namespace weft::rt

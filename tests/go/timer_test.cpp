@@ -513,7 +513,7 @@ TEST_CASE("ticker: reset starts a new grid, one period from now") {
     auto w = *k.channel().recv();
     CHECK(w > v);
     CHECK((w - v) % 3ms == 0ms);  // where the machine stood still, ticks are missed
-    weft::sleep(5ms);  // a tick of the old grid is pending
+    weft::sleep(5ms);             // a tick of the old grid is pending
     before = clock::now();
     k.reset(2ms);
     CHECK(*k.channel().recv() >= before + 2ms);

@@ -22,6 +22,8 @@ struct attributes {
 };
 static_assert(sizeof(attributes) == 48);
 
+constexpr std::uint64_t reset_on_fork = 1;  // SCHED_FLAG_RESET_ON_FORK
+
 constexpr nanos short_turn = 100 * microsecond;  // the least that the kernel allows
 
 void set_turns(int tid, nanos length) noexcept {
@@ -30,6 +32,9 @@ void set_turns(int tid, nanos length) noexcept {
   if (a.policy != SCHED_OTHER && a.policy != SCHED_BATCH) return;
   a.size = sizeof a;
   a.runtime = static_cast<std::uint64_t>(length);
+  // What the thread starts has the system's turns. The flag would also raise a nice value below zero to zero there;
+  // and without a privilege it cannot be taken back.
+  if (a.nice >= 0) a.flags |= reset_on_fork;
   ::syscall(SYS_sched_setattr, tid, &a, 0);
 }
 

@@ -1,0 +1,159 @@
+// Children are started in every way, all at once, from goroutines, foreign threads and threads that a goroutine
+// started, while others allocate and compute. Each child looks at what it inherited.
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <dirent.h>
+#include <memory>
+#include <spawn.h>
+#include <string>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <weft/weft.hpp>
+
+extern char** environ;
+
+namespace {
+
+// The kernel's turn of the calling thread; Linux before 6.12 says 0.
+std::uint64_t turn() {
+  struct {
+    std::uint32_t size, policy;
+    std::uint64_t flags;
+    std::int32_t nice;
+    std::uint32_t priority;
+    std::uint64_t runtime, deadline, period;
+  } a{};
+  return ::syscall(SYS_sched_getattr, 0, &a, sizeof a, 0) == 0 ? a.runtime : 0;
+}
+
+int complain(const char* what, long is, long should_be) {
+  std::fprintf(stderr, "a child's %s: %ld, not %ld\n", what, is, should_be);
+  return 1;
+}
+
+// What a child does; 7 is right.
+int child(std::uint64_t usual_turn) {
+  if (turn() != usual_turn) return complain("turn", static_cast<long>(turn()), static_cast<long>(usual_turn));
+  DIR* d = ::opendir("/proc/self/fd");
+  while (const dirent* e = ::readdir(d)) {
+    int fd = std::atoi(e->d_name);
+    // popen's pipes and what the caller of this program left open are nobody's fault: weft's own are what counts.
+    char target[64] = {};
+    std::string link = "/proc/self/fd/" + std::to_string(fd);
+    if (::readlink(link.c_str(), target, sizeof target - 1) > 0 && std::string(target).starts_with("anon_inode:"))
+      return complain("descriptor of the runtime's", fd, -1);
+  }
+  ::closedir(d);
+  sigset_t mask;
+  ::sigprocmask(SIG_SETMASK, nullptr, &mask);
+  for (int s = 1; s < 32; ++s) {
+    if (::sigismember(&mask, s)) return complain("signal mask", s, 0);
+  }
+  if (std::signal(SIGSEGV, SIG_DFL) != SIG_DFL || std::signal(SIGPIPE, SIG_DFL) != SIG_DFL)
+    return complain("handlers", 1, 0);
+  return 7;
+}
+
+struct command {
+  std::string self, turn;
+  std::string line() const { return "exec " + self + " " + turn; }
+};
+
+int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 100 + WTERMSIG(status); }
+
+int wait_for(pid_t pid) {
+  int status = 0;
+  weft::blocking([&] { ::waitpid(pid, &status, 0); });
+  return code_of(status);
+}
+
+int by_fork(const command& c, bool v) {
+  char* argv[] = {const_cast<char*>(c.self.c_str()), const_cast<char*>(c.turn.c_str()), nullptr};
+  pid_t pid = v ? ::vfork() : ::fork();
+  if (pid == 0) {
+    ::execv(argv[0], argv);
+    _exit(99);
+  }
+  return wait_for(pid);
+}
+
+int by_spawn(const command& c) {
+  char* argv[] = {const_cast<char*>(c.self.c_str()), const_cast<char*>(c.turn.c_str()), nullptr};
+  pid_t pid = 0;
+  if (::posix_spawn(&pid, argv[0], nullptr, nullptr, argv, environ) != 0) return 98;
+  return wait_for(pid);
+}
+
+int by_system(const command& c) {
+  return weft::blocking([&] { return code_of(std::system(c.line().c_str())); });
+}
+
+int by_popen(const command& c) {
+  std::FILE* p = ::popen(c.line().c_str(), "r");
+  return p ? weft::blocking([&] { return code_of(::pclose(p)); }) : 97;
+}
+
+int start(int way, const command& c) {
+  switch (way) {
+    case 0: return by_fork(c, false);
+    case 1: return by_fork(c, true);
+    case 2: return by_spawn(c);
+    case 3: return by_system(c);
+    default: return by_popen(c);
+  }
+}
+constexpr int ways = 5;
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 1) return child(std::strtoull(argv[1], nullptr, 10));
+  command c;
+  char self[4096] = {};
+  if (::readlink("/proc/self/exe", self, sizeof self - 1) < 0) return 1;
+  c.self = self;
+  const std::uint64_t usual = turn();
+  c.turn = std::to_string(usual);
+
+  return weft::run(
+      [&] {
+        std::atomic<bool> stop = false;
+        weft::task_group others;
+        for (int i = 0; i < 8; ++i) {
+          others.go([&] {
+            while (!stop) {
+              auto some = std::make_unique<std::string>(1000, 'x');  // children come to be while malloc is held
+              weft::yield();
+            }
+          });
+        }
+        std::atomic<int> bad = 0;
+        auto look = [&](int way, const char* from) {
+          int code = start(way, c);
+          if (code != 7) {
+            std::fprintf(stderr, "way %d from %s: %d\n", way, from, code);
+            ++bad;
+          }
+        };
+        weft::wait_group done;
+        for (int way = 0; way < ways; ++way) {
+          for (int i = 0; i < 3; ++i) done.go([&, way] { look(way, "a goroutine"); });
+        }
+        done.go([&] {
+          std::thread t([&] {
+            if (turn() != usual) ++bad, complain("thread's turn", static_cast<long>(turn()), static_cast<long>(usual));
+            for (int way = 0; way < ways; ++way) look(way, "a goroutine's thread");
+          });
+          weft::blocking([&] { t.join(); });
+        });
+        done.wait();
+        stop = true;
+        others.wait();
+        return bad == 0 ? 12 : 1;
+      },
+      {.procs = 4});
+}

@@ -1,5 +1,7 @@
 #include "runtime/thread.hpp"
 
+#include "runtime/copies.hpp"
+
 #include <cerrno>
 #include <cxxabi.h>
 
@@ -16,6 +18,7 @@ thread_local constinit thread_state* current WEFT_TLS_MODEL = nullptr;
 struct foreign_thread : thread_state {
   G own;
   foreign_thread() noexcept {
+    refuse_beside_other_copy();  // the thread may run a goroutine of that
     own.kind = g_kind::foreign;
     own.state.store(g_state::running, relaxed);
     own.thread = this;

@@ -7,6 +7,7 @@
 // and what it owns stay as they are.
 
 #include "netpoll/netpoll.hpp"
+#include "runtime/copies.hpp"
 #include "runtime/g_pool.hpp"
 #include "runtime/sanitizer.hpp"
 #include "sched/proc.hpp"
@@ -114,9 +115,10 @@ bool leave_behind(M* m) noexcept {
 
 void start_runtime(const scheduler_options& options) {
   if (started.exchange(true, seq_cst)) throw std::logic_error("weft::run(): a runtime is running already");
+  begin_as_only_copy();
   try {
     if (int error = netpoll_init()) throw std::system_error(error, std::generic_category(), "weft::run(): epoll");
-    static bool once = (poll_set_ready(ready_if_not_abandoned), set_goroutine_life({first_steps, end_goroutine}),
+    static bool once = (stay_loaded(), poll_set_ready(ready_if_not_abandoned), set_goroutine_life({first_steps, end_goroutine}),
                         set_dump_hook([](dump_of what) noexcept { dump_goroutines(2, what, names::demangled); }), true);
     (void)once;
     if (lsan_running()) {
@@ -133,6 +135,7 @@ void start_runtime(const scheduler_options& options) {
     for (std::uint32_t i = 0; i < options.procs; ++i) make_p(i);
     reset_room_for_goroutines();
   } catch (...) {
+    end_as_only_copy();
     started.store(false, seq_cst);
     throw;
   }
@@ -209,6 +212,7 @@ void stop_runtime() noexcept {
     ended += p->count.ended.get();
   }
   sched.ended_before = spawned - ended;
+  end_as_only_copy();
   started.store(false, seq_cst);
 }
 

@@ -12,6 +12,7 @@
 // (make_room_for_goroutines): in the global queue, and among the slots of the default class, besides those that Ps may
 // keep free in their caches. What earlier runs left behind is counted apart: it keeps its Gs and its stacks.
 
+#include "runtime/copies.hpp"
 #include "runtime/g_pool.hpp"
 #include "sched/proc.hpp"
 
@@ -91,6 +92,7 @@ std::uint64_t next_id(P* p) noexcept {
 
 void throw_if_not_running(const char* what) {
   if (!sched.running.load(acquire)) {
+    refuse_beside_other_copy();
     throw std::logic_error(fmt::format("weft: {} without a running runtime: call it inside weft::run()", what));
   }
 }

@@ -1,0 +1,20 @@
+// A program that knows nothing of weft; its plugin brings it along. The plugin goes, weft stays: what it has installed,
+// like the handler of SIGSEGV, can be called at any time.
+#include "plugin/plugin.hpp"
+
+#include <csignal>
+#include <unistd.h>
+
+int main(int, char** argv) {
+  const char* path = argv[1];
+  std::signal(SIGSEGV, [](int) { _exit(12); });
+  for (int round = 0; round < 5; ++round) {
+    {
+      plugin p(path);
+      if (p->run_sum(100) != 4950) return 1;
+    }
+    if (!plugin::is_loaded("libweft.so.0")) return 3;
+  }
+  std::raise(SIGSEGV);
+  return 4;
+}

@@ -53,8 +53,7 @@ int child(std::uint64_t usual_turn) {
   for (int s = 1; s < 32; ++s) {
     if (::sigismember(&mask, s)) return complain("signal mask", s, 0);
   }
-  if (std::signal(SIGSEGV, SIG_DFL) != SIG_DFL || std::signal(SIGPIPE, SIG_DFL) != SIG_DFL)
-    return complain("handlers", 1, 0);
+  if (std::signal(SIGPIPE, SIG_DFL) == SIG_IGN) return complain("ignored signal", SIGPIPE, 0);
   return 7;
 }
 

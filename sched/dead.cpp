@@ -29,8 +29,7 @@ void check_dead() noexcept {
   if (!sched.options.deadlock_check || !sched.running.load(relaxed)) return;
   if (sched.shutting_down.load(relaxed) || sched.world_stopping.load(relaxed)) return;
   if (sched.live_ms > sched.idle_ms + sched.idle_locked_ms) return;
-  if (sched.global_size.load(relaxed) != 0 || sched.newcomers_size.load(relaxed) != 0 || sched.main_ended.load(acquire))
-    return;
+  if (sched.global_size.load(relaxed) != 0 || newcomers_aside() != 0 || sched.main_ended.load(acquire)) return;
   if (anybody_waits_for_io() || sched.external_sources.load(relaxed) != 0) return;
   for (std::uint32_t i = 0; i < sched.procs.load(relaxed); ++i) {
     P* p = sched.all_ps[i].load(relaxed);

@@ -120,7 +120,7 @@ steal_result steal_work(M* m, P* mine, nanos* now, nanos* next_timer) {
 
 // Work that is not some P's very next.
 bool work_in_rings() noexcept {
-  if (sched.global_size.load(seq_cst) != 0) return true;
+  if (sched.global_size.load(seq_cst) != 0 || newcomers_may_begin()) return true;
   std::uint32_t n = sched.procs.load(acquire);
   for (std::uint32_t i = 0; i < n; ++i) {
     if (!sched.idle_mask.has(i) && !sched.all_ps[i].load(acquire)->runq.ring_empty()) return true;
@@ -313,7 +313,7 @@ G* find_runnable(M* m, bool* inherit) noexcept {
       G* g = look_at_poller(now);
       plan_next_look(p, now, next_timer);
       if (g) return g;
-      if (global_first && (g = global_one(p, 1))) return g;
+      if (global_first && ((g = global_one(p, 1)) || (g = take_newcomer(p)))) return g;
     } else if (next_timer != 0) {
       plan_next_look(p, now, next_timer);
     }
@@ -321,7 +321,7 @@ G* find_runnable(M* m, bool* inherit) noexcept {
     if (G* g = p->runq.get(inherit)) return g;
     *inherit = false;
     if (G* g = global_one(p, 0)) return g;
-    if (G* g = take_newcomer()) return g;
+    if (G* g = take_newcomer(p)) return g;
     if (now == 0) now = nanotime();
     if (G* g = look_at_poller(now)) return g;
 

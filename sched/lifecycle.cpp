@@ -70,6 +70,11 @@ void reset() noexcept {
   sched.newcomers.clear();
   sched.newcomers_size.store(0, relaxed);
   sched.newcomers_wait.store(false, relaxed);
+  sched.turn_is_free.store(true, relaxed);
+  sched.suspects.clear();
+  sched.suspects_size.store(0, relaxed);
+  sched.suspects_wait.store(false, relaxed);
+  sched.hog_kinds.fill(nullptr);
   sched.hogs.store(0, relaxed);
   sched.idle_p_list = nullptr;
   sched.idle_m_list = nullptr;
@@ -147,6 +152,7 @@ void start_runtime(const scheduler_options& options) {
     P* p = sched.all_ps[i].load(relaxed);
     p->status.store(p_status::idle, relaxed);
     p->next_look.store(0, relaxed);
+    p->has_turn.store(false, relaxed);
     idle_p_put(p);
   }
   sched.running.store(true, release);

@@ -1,37 +1,175 @@
-// Goroutines that have not begun wait while too many threads run without a P (sysmon's gate says when). What has begun
-// goes on as ever: a program whose new goroutines all turn out to compute without end still keeps its tickers and its
-// connections.
+// Goroutines that have not begun, while many threads run without a P (sysmon's gate says when). Any of them may turn
+// out to compute without end, so they begin one at a time, by a turn: one P at most is held by a goroutine that nobody
+// knows yet, and the others are for what has begun. A program whose new goroutines all keep their threads still has its
+// tickers and its connections.
+//
+// Each dispatch goes by the scheduler's loop then. A goroutine that has not begun is put aside there. A P with nothing
+// else to run takes the turn, and one of those put aside with it; now and then also one that has something else. The
+// turn comes back when that goroutine parks, yields or ends. If it does none of that, sysmon takes the P away, and the
+// turn with it.
+//
+// Those that were started where one came from that computes for long are suspects. They are put aside apart: after one
+// that computes, the next suspect waits for a while (suspects_wait), and the others go on.
+//
+// append-check-wake (proc.cpp), for those put aside:
+//
+//     who puts one aside           who returns the turn           an M that finds nothing
+//     A1  append it                A1  turn_is_free = true        S1  ++idle_ps
+//     A2  a P idles, and the       A2  a P idles, and the         S2  --spinning
+//         next may begin? wakep        next may begin? wakep      S3  may the next begin?
+//
+//     So do let_suspects_begin and let_newcomers_begin, with what they change. All seq_cst. "May the next begin?" reads
+//     several words, one after the other. Each A1 changes one of them, so that with the others as they are one may
+//     begin; of two A1 at once the later one in the single order, or the S3 after it, sees both.
 
 #include "sched/proc.hpp"
 
+#include <algorithm>
+
 namespace weft::rt {
 
-bool put_newcomer_aside(G* g) noexcept {
-  if (!sched.newcomers_wait.load(relaxed) || g->context || g->system) return false;
-  lock_guard hold(sched.mutex);
-  sched.newcomers.push_back(g);
-  sched.newcomers_size.store(static_cast<std::uint32_t>(sched.newcomers.size()), seq_cst);
+namespace {
+
+constexpr int sorted_at_once = 256;  // sched.mutex is held
+
+void store_sizes() noexcept {
+  sched.newcomers_size.store(static_cast<std::uint32_t>(sched.newcomers.size()), seq_cst);  // A1
+  sched.suspects_size.store(static_cast<std::uint32_t>(sched.suspects.size()), seq_cst);    // A1
+}
+
+bool need_turn() noexcept { return sched.newcomers_wait.load(seq_cst); }
+
+// A2
+void wake_for_newcomers() noexcept {
+  if (sched.idle_ps.load(seq_cst) != 0 && newcomers_may_begin()) wakep();
+}
+
+// sched
+bool is_suspect(const G* g) noexcept {
+  if (!g->spawn_pc) return false;
+  return std::find(sched.hog_kinds.begin(), sched.hog_kinds.end(), g->spawn_pc) != sched.hog_kinds.end();
+}
+
+// sched. The next that may begin; null: there is none, or more than a few had to be put with the suspects.
+G* next_newcomer(bool turn) noexcept {
+  if (!turn || !sched.suspects_wait.load(relaxed)) {
+    if (G* g = sched.suspects.pop_front()) return g;
+  }
+  for (int i = 0; i < sorted_at_once; ++i) {
+    G* g = sched.newcomers.pop_front();
+    if (!g || !turn || !is_suspect(g)) return g;
+    sched.suspects.push_back(g);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::size_t newcomers_aside() noexcept {
+  return sched.newcomers_size.load(relaxed) + sched.suspects_size.load(relaxed);
+}
+
+bool newcomers_may_begin() noexcept {
+  bool any = sched.newcomers_size.load(seq_cst) != 0;
+  bool suspects = sched.suspects_size.load(seq_cst) != 0;
+  if (!any && !suspects) return false;
+  if (!need_turn()) return true;
+  return sched.turn_is_free.load(seq_cst) && (any || !sched.suspects_wait.load(seq_cst));
+}
+
+bool newcomers_want(P* p) noexcept {
+  return newcomers_may_begin() || (p->has_turn.load(relaxed) && newcomers_aside() != 0);
+}
+
+bool put_newcomer_aside(P* p, G* g) noexcept {
+  if (!need_turn() || g->context || g->system || p->has_turn.load(relaxed)) return false;
+  {
+    lock_guard hold(sched.mutex);
+    (is_suspect(g) ? sched.suspects : sched.newcomers).push_back(g);
+    store_sizes();
+  }
+  wake_for_newcomers();
   return true;
 }
 
-G* take_newcomer() noexcept {
-  if (sched.newcomers_size.load(relaxed) == 0 || sched.newcomers_wait.load(relaxed)) return nullptr;
+G* take_newcomer(P* p) noexcept {
+  if (newcomers_aside() == 0 || !newcomers_may_begin()) return nullptr;
   lock_guard hold(sched.mutex);
-  if (sched.newcomers.size() == 0) return nullptr;
-  G* g = sched.newcomers.pop_front();
-  sched.newcomers_size.store(static_cast<std::uint32_t>(sched.newcomers.size()), relaxed);
+  bool turn = need_turn();
+  if (turn && !sched.turn_is_free.load(relaxed)) return nullptr;
+  G* g = next_newcomer(turn);
+  store_sizes();
+  if (g && turn) {
+    sched.turn_is_free.store(false, relaxed);
+    p->has_turn.store(true, relaxed);
+  }
   return g;
 }
 
-void let_newcomers(bool wait) noexcept {
-  sched.newcomers_wait.store(wait, seq_cst);
-  if (wait) {
-    // Each dispatch goes by the scheduler's loop from here on (plan_next_look).
-    std::uint32_t n = sched.procs.load(acquire);
-    for (std::uint32_t i = 0; i < n; ++i) sched.all_ps[i].load(acquire)->next_look.store(1, relaxed);
-  } else if (sched.newcomers_size.load(seq_cst) != 0 && sched.idle_ps.load(seq_cst) != 0) {
-    wakep();
+void return_turn(P* p) noexcept {
+  if (WEFT_LIKELY(!p->has_turn.load(relaxed))) return;
+  {
+    lock_guard hold(sched.mutex);
+    if (!take_turn_away(p)) return;
   }
+  give_turn_back();
+}
+
+bool take_turn_away(P* p) noexcept {
+  if (!p->has_turn.load(relaxed)) return false;
+  p->has_turn.store(false, relaxed);
+  return true;
+}
+
+bool withhold_turn() noexcept {
+  lock_guard hold(sched.mutex);
+  if (!sched.turn_is_free.load(relaxed)) return false;
+  sched.turn_is_free.store(false, relaxed);
+  return true;
+}
+
+void give_turn_back() noexcept {
+  {
+    lock_guard hold(sched.mutex);
+    sched.turn_is_free.store(true, seq_cst);  // A1
+  }
+  wake_for_newcomers();
+}
+
+bool suspect(const G* g) noexcept {
+  if (is_suspect(g)) return false;
+  sched.hog_kinds[sched.next_hog_kind++ % sched.hog_kinds.size()] = g->spawn_pc;
+  return true;
+}
+
+void make_suspects_wait() noexcept {
+  lock_guard hold(sched.mutex);
+  sched.suspects_wait.store(true, relaxed);
+}
+
+void let_suspects_begin() noexcept {
+  {
+    lock_guard hold(sched.mutex);
+    sched.suspects_wait.store(false, seq_cst);  // A1
+  }
+  wake_for_newcomers();
+}
+
+void make_newcomers_wait() noexcept {
+  sched.newcomers_wait.store(true, seq_cst);
+  // Each dispatch goes by the scheduler's loop from here on (plan_next_look). An owner that has just planned otherwise
+  // may overwrite this: sysmon comes again.
+  std::uint32_t n = sched.procs.load(acquire);
+  for (std::uint32_t i = 0; i < n; ++i) sched.all_ps[i].load(acquire)->next_look.store(1, relaxed);
+}
+
+void let_newcomers_begin() noexcept {
+  {
+    lock_guard hold(sched.mutex);
+    sched.hog_kinds.fill(nullptr);
+    sched.newcomers_wait.store(false, seq_cst);  // A1
+  }
+  wake_for_newcomers();
 }
 
 }  // namespace weft::rt

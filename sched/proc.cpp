@@ -56,6 +56,7 @@ constinit scheduler_storage the_scheduler;
 void idle_p_put(P* p) noexcept {
   WEFT_CHECK(p->status.load(relaxed) == p_status::idle, "P {} goes idle in status {}", p->id,
              static_cast<int>(p->status.load(relaxed)));
+  WEFT_CHECK(!p->has_turn.load(relaxed), "P {} goes idle with the turn for newcomers", p->id);
   // Only who holds a P adds timers to its heap, so it stays empty while the P idles. But threads without a P add to
   // that of P 0 at any time, and others may at once make these timers earlier (Go issue 44868): its bit stays set.
   if (p->id != 0 && p->timers.wake_when() == 0) sched.timer_mask.clear(p->id);
@@ -364,6 +365,8 @@ void execute(M* m, G* g, bool inherit) noexcept {
 // What this M shall run next, or null when the runtime ends.
 G* schedule(M* m, bool* inherit) noexcept {
   for (;;) {
+    // Whoever ran here last has parked, yielded or ended.
+    if (P* p = m->p.load(relaxed)) return_turn(p);
     if (m->locked_g.load(relaxed)) {
       stop_locked_m(m);
       if (sched.shutting_down.load(acquire)) return nullptr;
@@ -374,7 +377,7 @@ G* schedule(M* m, bool* inherit) noexcept {
     *inherit = false;
     if (!g) g = find_runnable(m, inherit);
     if (!g) return nullptr;
-    if (WEFT_UNLIKELY(put_newcomer_aside(g))) continue;
+    if (WEFT_UNLIKELY(put_newcomer_aside(m->p.load(relaxed), g))) continue;
     if (m->spinning.load(relaxed)) {
       resetspinning(m);
     } else if (sched.idle_ps.load(seq_cst) != 0 && !somebody_polls() && timer_is_soon()) {

@@ -32,11 +32,24 @@ void resetspinning(M* m) noexcept;
 enum class put_where : bool { next, tail };
 help runqput(P* p, G* g, put_where where) noexcept;  // soon: there is but g, and it is next
 void global_put(G* g) noexcept;                      // sched
-bool put_newcomer_aside(G* g) noexcept;              // true: g has not begun, and shall not just now
-G* take_newcomer() noexcept;
-void let_newcomers(bool wait) noexcept;
-bool anything_queued() noexcept;                  // S3
-G* global_get(P* p, std::uint32_t max) noexcept;  // sched: one to run, more into p's ring
+bool anything_queued() noexcept;                     // S3
+G* global_get(P* p, std::uint32_t max) noexcept;     // sched: one to run, more into p's ring
+
+// --- goroutines that have not begun, beside many threads without a P (newcomers.cpp)
+bool put_newcomer_aside(P* p, G* g) noexcept;  // by p's owner; true: g has not begun, and shall not just now
+G* take_newcomer(P* p) noexcept;               // by p's owner; null: there is none, or it is nobody's turn
+bool newcomers_may_begin() noexcept;           // S3: some are put aside, and the next may begin now
+std::size_t newcomers_aside() noexcept;
+bool newcomers_want(P* p) noexcept;   // sysmon: they wait for the goroutine that p runs
+void make_newcomers_wait() noexcept;  // from now on, or go on: each P goes by the scheduler's loop
+void let_newcomers_begin() noexcept;
+void return_turn(P* p) noexcept;     // by p's owner, if p has it
+bool take_turn_away(P* p) noexcept;  // sched: by whoever took p; false: it was not there
+bool withhold_turn() noexcept;       // false: some P has it
+void give_turn_back() noexcept;      // what was taken away or withheld
+bool suspect(const G* g) noexcept;   // sched: g computes for long; false: nothing new
+void make_suspects_wait() noexcept;
+void let_suspects_begin() noexcept;
 
 // --- finding work (find.cpp)
 G* find_runnable(M* m, bool* inherit) noexcept;

@@ -37,7 +37,7 @@ void global_put(G* g) noexcept {
 
 bool anything_queued() noexcept {
   if (sched.global_size.load(seq_cst) != 0) return true;
-  if (sched.newcomers_size.load(seq_cst) != 0 && !sched.newcomers_wait.load(seq_cst)) return true;
+  if (newcomers_may_begin()) return true;
   std::uint32_t n = sched.procs.load(acquire);
   for (std::uint32_t i = 0; i < n; ++i) {
     if (!sched.idle_mask.has(i) && !sched.all_ps[i].load(acquire)->runq.empty()) return true;

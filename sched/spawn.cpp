@@ -110,6 +110,7 @@ void make_room_for_goroutines() {
   lock_guard hold(sched.mutex);
   sched.global.reserve(want);
   sched.newcomers.reserve(want);
+  sched.suspects.reserve(want);
   room = sched.left_behind_gs + want;
   if (sched.goroutine_room.load(relaxed) < room) sched.goroutine_room.store(room, relaxed);
 }

@@ -64,6 +64,10 @@ struct alignas(cache_line) P {
   // owner; a foreign thread that arms a timer here stores 1 ("now"). If the owner overwrites that, sysmon sees to it.
   atomic<std::uint64_t> next_look{0};
 
+  // The turn for newcomers is here (newcomers.cpp): the goroutine that runs began on it and is not known yet.
+  // Written by the owner, or under sched::mutex by whoever takes the P.
+  atomic<bool> has_turn{false};
+
   timer_heap timers;
 
   // Owner: dead goroutines, and stacks of the default class, ready for reuse.
@@ -159,8 +163,11 @@ struct scheduler {
   atomic<bool> running{false};
   atomic<bool> main_ended{false};
   atomic<std::uint32_t> procs{0};
-  atomic<bool> newcomers_wait{false};       // goroutines that have not begun are put aside (newcomers.cpp)
+  atomic<bool> newcomers_wait{false};       // goroutines that have not begun need the turn for it (newcomers.cpp)
+  atomic<bool> turn_is_free{true};          // any P may take it; written under mutex
+  atomic<bool> suspects_wait{false};        // written under mutex
   atomic<std::uint32_t> newcomers_size{0};  // of those put aside
+  atomic<std::uint32_t> suspects_size{0};
   std::array<atomic<P*>, max_procs> all_ps{};
   stack_class* default_stacks = nullptr;
 
@@ -180,7 +187,9 @@ struct scheduler {
   alignas(cache_line) lock mutex{lock_rank::sched};
   // sched:
   g_queue global;
-  g_queue newcomers;
+  g_queue newcomers, suspects;                             // put aside
+  std::array<const void*, 16> hog_kinds{};                 // G::spawn_pc of goroutines that computed for long
+  std::size_t next_hog_kind = 0;                           // the oldest of them
   atomic<std::size_t> goroutine_room{0};                   // as many Gs may be in use (spawn.cpp)
   std::size_t left_behind_gs = 0, left_behind_stacks = 0;  // by earlier runs
   std::size_t stack_cache = 1;                             // free stacks that a P keeps

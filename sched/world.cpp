@@ -38,6 +38,7 @@ void retire(P* p, P* heir) {
   sched.timer_mask.set(heir->id);
   sched.timer_mask.clear(p->id);
   lock_guard hold(sched.mutex);
+  if (take_turn_away(p)) sched.turn_is_free.store(true, seq_cst);  // start_the_world wakes somebody
   bool inherit;
   while (G* g = p->runq.get(&inherit)) global_put(g);
   p->status.store(p_status::dead, relaxed);
@@ -99,6 +100,8 @@ void start_the_world() noexcept {
     wake_sysmon();  // it may have gone to a deep sleep meanwhile
     for (std::uint32_t i = 0; i < sched.procs.load(relaxed); ++i) {
       P* p = sched.all_ps[i].load(relaxed);
+      // Its goroutine may have lost the P, and nobody asks whether it computes.
+      if (take_turn_away(p)) sched.turn_is_free.store(true, seq_cst);
       if (p == own) continue;
       p->status.store(p_status::idle, relaxed);
       if (p->runq.empty()) {
@@ -110,7 +113,7 @@ void start_the_world() noexcept {
     }
   }
   while (with_work) startm(std::exchange(with_work, std::exchange(with_work->next_idle, nullptr)), false);
-  // Timers of Ps that idle now, detached goroutines that queue, the global queue: somebody shall look.
+  // Timers of Ps that idle now, detached goroutines that queue, the global queue, newcomers: somebody shall look.
   wakep();
 }
 

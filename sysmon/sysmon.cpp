@@ -95,15 +95,18 @@ bool work_is_overdue(nanos now) noexcept {
   return (timer != 0 && timer + overdue_after <= now) || sched.global_size.load(relaxed) != 0;
 }
 
-// Gives the work of a P that was taken to another M.
-void hand_off(P* p) noexcept {
+// Gives the work of a P that was taken to another M. had_turn: the turn for newcomers was taken with it, and is free.
+void hand_off(P* p, bool had_turn) noexcept {
   sched.retakes.fetch_add(1, relaxed);
   handoffp(p);
+  if (had_turn) give_turn_back();
 }
 
 struct retaken {
   int taken = 0;
   bool detached = false;      // one of them from a goroutine that runs on
+  bool hog_had_turn = false;  // a newcomer computes; the turn for newcomers was taken with its P
+  bool surprise = false;      // and was no suspect
   bool stuck = false;         // some P runs what it ran at the last look
   nanos next_look = forever;  // a P that is wanted has run for too long then
 };
@@ -133,6 +136,7 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs) noexcept {
       M* m = p->m.load(relaxed);
       if (!m) continue;
       // Ask first. A goroutine that comes by yields; one that only computes, or blocks, loses its P.
+      bool had_turn;
       {
         lock_guard hold(sched.mutex);
         if (p->m.load(relaxed) != m || p->sched_tick.load(relaxed) != tick) continue;
@@ -142,17 +146,27 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs) noexcept {
         }
         // Without anything else to run, the P may as well stay where it is.
         bool wanted = overdue || !p->runq.empty() || sched.global_size.load(relaxed) != 0 ||
-                      p->timers.wake_when() != 0 || anybody_waits_for_io() || hogs.is_one(now - p->seen.sched_when);
+                      p->timers.wake_when() != 0 || anybody_waits_for_io() || newcomers_want(p) ||
+                      hogs.is_one(now - p->seen.sched_when);
         if (!wanted || sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) continue;
         if (!detach_running(p)) continue;
         take_usual_turns(m->tid);  // the Ms that go on shall not wait for it
         m->is_hog = thread_wants_processor(m->tid);
-        if (m->is_hog) sched.hogs.fetch_add(1, relaxed);
+        had_turn = take_turn_away(p);
+        if (m->is_hog) {
+          sched.hogs.fetch_add(1, relaxed);
+          bool surprise = suspect(m->g);
+          if (had_turn) {
+            r.surprise |= surprise;
+            r.hog_had_turn = true;
+            had_turn = false;
+          }
+        }
         r.detached = true;
         hogs.lost_its_p(m, p->seen.sched_when);
       }
       p->seen.sched_when = now;
-      hand_off(p);
+      hand_off(p, had_turn);
       ++r.taken;
     } else if (s == p_status::syscall) {
       std::uint32_t tick = p->syscall_tick.load(relaxed);
@@ -165,7 +179,12 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs) noexcept {
       bool others_free = sched.spinning.load(relaxed) + sched.idle_ps.load(relaxed) > 0;
       if (p->runq.empty() && others_free && now - p->seen.syscall_when < time_slice) continue;
       if (!retake_syscall(p)) continue;
-      hand_off(p);
+      bool had_turn;
+      {
+        lock_guard hold(sched.mutex);
+        had_turn = take_turn_away(p);
+      }
+      hand_off(p, had_turn);
       ++r.taken;
     }
   }
@@ -242,7 +261,7 @@ void run_monitor() noexcept {
     if (the_monitor.quit.load(acquire)) quit();
     nanos now = nanotime();
     std::uint64_t before = std::exchange(dispatched, all_dispatches());
-    if ((before == dispatched && all_idle() && !newcomers.closed()) || sched.world_stopping.load(acquire)) {
+    if ((before == dispatched && all_idle() && !newcomers.shall_open()) || sched.world_stopping.load(acquire)) {
       nanos until = now + sched.options.force_tick_period / 2;
       if (nanos timer = earliest_timer(); timer != 0 && sched.last_poll.load(relaxed) != 0)
         until = std::min(until, timer);
@@ -259,7 +278,7 @@ void run_monitor() noexcept {
     if (overdue && sched.idle_ps.load(relaxed) != 0) startm(nullptr, false);
     last = retake(now, overdue, hogs);
     hogs.look(now);
-    newcomers.look(now, last.detached);
+    newcomers.look(now, last.detached, last.hog_had_turn, last.surprise);
     idle_rounds = last.taken > 0 ? 0 : idle_rounds + 1;
     force_tick_if_due(now);
     follow_cpus_if_due(now, &next_cpus);

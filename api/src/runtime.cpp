@@ -123,7 +123,7 @@ stats runtime_stats() noexcept {
   s.polls = rt::sched.polls_by_others.load(rt::relaxed);
   s.preemptions = rt::sched.preemptions.load(rt::relaxed);
   s.retakes = rt::sched.retakes.load(rt::relaxed);
-  s.global_queue = rt::sched.global_size.load(rt::relaxed) + rt::sched.newcomers_size.load(rt::relaxed);
+  s.global_queue = rt::sched.global_size.load(rt::relaxed) + rt::newcomers_aside();
   s.runnable = s.global_queue;
   s.procs = procs();
   s.idle_procs = s.procs ? rt::sched.idle_ps.load(rt::relaxed) : 0;

@@ -61,6 +61,8 @@ ROWS = [
     Row("hogs_sleep", "sleep 1 ms beside 8 hogs: late, max", metric="max_ns", at_most=10e6),
     Row("hogs_echo", "echo beside 8 hogs, p50", metric="p50_ns"),
     Row("hogs_echo", "echo beside 8 hogs, p99", metric="p99_ns", at_most=4e6),
+    Row("hogs_many", "10 ms ticker beside 10^4 hogs and 10^4 blocked reads: late, p50", metric="p50_ns"),
+    Row("hogs_many", "10 ms ticker beside 10^4 hogs and 10^4 blocked reads: late, p99", metric="p99_ns", at_most=20e6),
     Row("echo", "loopback echo, 1 connection"),
     Row("echo_64", "loopback echo, 64 connections, each"),
 ]

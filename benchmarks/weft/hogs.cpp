@@ -1,5 +1,9 @@
-// Eight goroutines that compute and never call the runtime, and beside them one that wants to be on time.
+// Goroutines that compute and never call the runtime, eight or ten thousand, and beside them one that wants to be on
+// time.
+#include <unistd.h>
+#include <weft/chan.hpp>
 #include <weft/go.hpp>
+#include <weft/runtime.hpp>
 #include <weft/time.hpp>
 
 #include <atomic>
@@ -61,7 +65,40 @@ void hogs_echo(bench::job& j) {
   });
 }
 
+// How late a 10 ms ticker is while 10,000 goroutines that compute and 10,000 that block in a read are there.
+void hogs_many(bench::job& j) {
+  constexpr int each = 10000;
+  int fd[2];
+  if (::pipe(fd) != 0) return;
+  std::atomic<bool> stop{false};
+  std::atomic<int> ended{0};
+  weft::ticker tick(10ms);
+  for (int i = 0; i < each; ++i) {
+    weft::go([&] {
+      while (!stop.load(std::memory_order_relaxed)) bench::keep(0);
+      ended.fetch_add(1);
+    });
+    weft::go([&] {
+      char c;
+      bench::keep(::read(fd[0], &c, 1));
+      ended.fetch_add(1);
+    });
+  }
+  bench::samples late;
+  for (auto end = bench::clock::now() + 8 * j.period(); late.size() < 5 || bench::clock::now() < end;) {
+    auto due = tick.channel().recv();
+    late.add(std::chrono::nanoseconds(bench::clock::now() - *due).count());
+  }
+  j.note("threads", static_cast<double>(weft::runtime_stats().threads));
+  stop = true;
+  ::close(fd[1]);
+  while (ended < 2 * each) weft::sleep(1ms);
+  ::close(fd[0]);
+  j.report(late);
+}
+
 const bench::workloads here{
+    {"hogs_many", hogs_many},
     {"hogs_sleep", hogs_sleep},
     {"hogs_echo", hogs_echo},
 };

@@ -3,12 +3,14 @@
 #include "tests/go/helpers.hpp"
 #include "tests/support/catch.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <sched.h>
 #include <string>
 #include <unistd.h>
+#include <vector>
 #include <weft/weft.hpp>
 
 using namespace weft::test;
@@ -84,4 +86,70 @@ TEST_CASE("beside more goroutines that compute without end than may have threads
       },
       {.procs = 1});
   CHECK(begun == n);
+}
+
+namespace {
+
+// Ten thousand that compute, ten thousand that block in a read that nobody announced, and a ticker that began first.
+struct beside_many {
+  std::vector<clock::duration> late;  // in order
+  int reads_begun = 0;                // by the end of the measurement
+};
+beside_many many_hogs(unsigned procs, unsigned max_threads) {
+  const int each = under_tsan ? 500 : 10000;  // it counts goroutines as threads
+  int fd[2];
+  REQUIRE(::pipe(fd) == 0);
+  std::atomic<bool> stop{false};
+  std::atomic<int> reads_begun{0}, hogs_ended{0}, reads_ended{0};
+  beside_many r;
+  std::uint64_t most_threads = 0;
+  weft::run(
+      [&] {
+        weft::ticker tick(10ms);
+        for (int i = 0; i < each; ++i) {
+          weft::go([&] {
+            while (!stop.load(std::memory_order_relaxed)) {}
+            ++hogs_ended;
+          });
+          weft::go([&] {
+            ++reads_begun;
+            char c;
+            CHECK(::read(fd[0], &c, 1) == 0);
+            ++reads_ended;
+          });
+        }
+        for (auto end = clock::now() + 3s; clock::now() < end;) {
+          r.late.push_back(clock::now() - *tick.channel().recv());
+          most_threads = std::max(most_threads, weft::runtime_stats().threads);
+        }
+        CHECK(hogs_ended + reads_ended == 0);
+        r.reads_begun = reads_begun;
+        stop = true;
+        ::close(fd[1]);
+        CHECK(eventually([&] { return hogs_ended == each && reads_ended == each; }, 60s));
+      },
+      {.procs = procs, .max_threads = max_threads});
+  ::close(fd[0]);
+  CHECK(most_threads <= max_threads);
+  std::sort(r.late.begin(), r.late.end());
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("10,000 goroutines that compute and 10,000 that block: a ticker is on time, and in the end all are done") {
+  for (unsigned procs : {1u, 2u}) {
+    CAPTURE(procs);
+    beside_many r = many_hogs(procs, 1000);
+    CHECK(r.late.size() > 20);
+    CHECK(r.late[r.late.size() / 2] < 20ms * slowdown);  // what is later is mostly the machine's
+    CHECK(r.reads_begun > 20);                           // not held up by those that compute
+  }
+}
+
+TEST_CASE("10,000 goroutines that block hold nearly all threads that may be, and no more; a ticker goes on") {
+  beside_many r = many_hogs(2, 40);
+  CHECK(r.late.size() > 20);
+  CHECK(r.late[r.late.size() / 2] < 20ms * slowdown);
+  CHECK(r.reads_begun < 40);
 }

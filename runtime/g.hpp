@@ -72,6 +72,12 @@ struct float_control {
 using wait_ticket = std::uint64_t;
 inline constexpr wait_ticket no_ticket = 0;
 
+// What a dispatcher has to know of a goroutine. In one byte, as each dispatch looks at it.
+namespace mark {
+inline constexpr std::uint8_t locked_to_thread = 1;  // lock_os_thread
+inline constexpr std::uint8_t timed = 2;             // how long it is runnable is measured (latency.hpp)
+}  // namespace mark
+
 struct alignas(64) G {
   // --- the switch: owned by whoever owns the stack
   void* context = nullptr;  // where the suspended goroutine goes on (jump.hpp); null: it has not begun
@@ -81,7 +87,7 @@ struct alignas(64) G {
   g_kind kind = g_kind::goroutine;
   wait_reason reason = wait_reason::none;
   atomic<g_state> state{g_state::idle};
-  bool locked_to_thread = false;  // lock_os_thread
+  std::uint8_t marks = 0;  // mark::
 
   // --- queues: owned by the list it is on
   G* next = nullptr;
@@ -92,7 +98,7 @@ struct alignas(64) G {
 
   stack* own_stack = nullptr;
   void* park_frame = nullptr;  // frame of the switch, where a traceback starts; null: it has not begun
-  nanos wait_since = 0;        // coarse
+  nanos wait_since = 0;        // coarse. mark::timed: since when it is runnable, in cpu_ticks
 
   // --- what it is: written by the spawner before the goroutine is first queued
   std::uint64_t id = 0;
@@ -111,6 +117,8 @@ struct alignas(64) G {
   note thread_note;          // kind foreign: what its park sleeps on
   float_control floating{};  // what it begins with
   bool system = false;       // ours: not counted, not shown
+
+  bool locked_to_thread() const noexcept { return marks & mark::locked_to_thread; }
 
   g_state get_state() const noexcept { return state.load(relaxed); }
 

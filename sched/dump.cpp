@@ -60,7 +60,7 @@ std::uint64_t key_of(const G* g, trace* t) noexcept {
   key_maker key;
   key.add(static_cast<std::uint64_t>(g->get_state()));
   key.add(static_cast<std::uint64_t>(g->reason));
-  key.add(g->locked_to_thread);
+  key.add(g->locked_to_thread());
   key.add(g->spawn_pc);
   if (!runs_elsewhere(g)) {
     trace_parked(g, t);
@@ -123,7 +123,7 @@ void add_state(head_text& out, std::span<const entry> group, nanos now) noexcept
       add_duration(out, longest);
     }
   }
-  out.add("{}]", g->locked_to_thread ? ", locked to thread" : "");
+  out.add("{}]", g->locked_to_thread() ? ", locked to thread" : "");
 }
 
 // "3, 7-12, 15, ..."
@@ -184,7 +184,7 @@ void write_group(report& out, std::span<const entry> group, nanos now) noexcept 
 WEFT_NOINLINE void write_caller(report& out, const G* self, dump_of what) noexcept {
   if (self) {
     out.line("goroutine {} [{}{}]:", goroutine_name(self), describe(self->get_state()),
-             self->locked_to_thread ? ", locked to thread" : "");
+             self->locked_to_thread() ? ", locked to thread" : "");
   } else {
     char name[16] = "";
     ::pthread_getname_np(::pthread_self(), name, sizeof name);

@@ -1,6 +1,7 @@
 #include "sched/enter.hpp"
 
 #include "runtime/turns.hpp"
+#include "sched/latency.hpp"
 #include "sched/proc.hpp"
 
 #include <utility>
@@ -26,6 +27,7 @@ void queue_globally(G* g, void*) noexcept {
     bool stays = sched.shutting_down.load(relaxed);
     g->set_state(g->get_state(), stays ? g_state::waiting : g_state::runnable);
     if (stays) return;
+    time_one_in_64(g, sched.came_back.fetch_add(1, relaxed));
     global_put(g);  // A1
   }
   // A2: a P may have gone idle since the goroutine found none.
@@ -79,6 +81,7 @@ M* enter_slow(M* m) noexcept {
     }
     if (r & request::yield) {
       m->requests.fetch_and(~request::yield, relaxed);
+      sched.preemptions_taken.fetch_add(1, relaxed);
       return give_way(m);
     }
     return m;

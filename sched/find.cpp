@@ -42,7 +42,7 @@ void plan_next_look(P* p, nanos now, nanos next_timer) noexcept {
 }
 
 // Without blocking. One goroutine to run now, the others queued.
-G* look_at_poller(nanos now) noexcept {
+G* look_at_poller(P* p, nanos now) noexcept {
   if (!anybody_waits_for_io()) return nullptr;
   nanos last = sched.last_poll.load(relaxed);
   if (last == 0 || now - last < look_every / 2) return nullptr;  // somebody blocks there, or just looked
@@ -53,6 +53,7 @@ G* look_at_poller(nanos now) noexcept {
   G* g = woken.pop_front();
   if (!g) return nullptr;
   g->set_state(g_state::waiting, g_state::runnable);
+  p->count.wakeups.add();
   ready_all(woken);
   return g;
 }
@@ -262,6 +263,7 @@ bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
   acquirep(m, p);
   if (G* first = woken.pop_front()) {
     first->set_state(g_state::waiting, g_state::runnable);
+    p->count.wakeups.add();
     ready_all(woken);
     *g = first;
   } else if (was_spinning || (until != 0 && now >= until)) {
@@ -310,7 +312,7 @@ G* find_runnable(M* m, bool* inherit) noexcept {
     if (p->next_look.load(relaxed) != 0 || global_first) {
       if (now == 0) now = nanotime();
       sched.coarse_now.store(now, relaxed);
-      G* g = look_at_poller(now);
+      G* g = look_at_poller(p, now);
       plan_next_look(p, now, next_timer);
       if (g) return g;
       if (global_first && ((g = global_one(p, 1)) || (g = take_newcomer(p)))) return g;
@@ -323,11 +325,12 @@ G* find_runnable(M* m, bool* inherit) noexcept {
     if (G* g = global_one(p, 0)) return g;
     if (G* g = take_newcomer(p)) return g;
     if (now == 0) now = nanotime();
-    if (G* g = look_at_poller(now)) return g;
+    if (G* g = look_at_poller(p, now)) return g;
 
     // Spinning is for at most half of the busy Ps: it is work that may be in vain.
     if (m->spinning.load(relaxed) || may_spin()) {
       if (!m->spinning.load(relaxed)) start_spinning(m);
+      p->count.spins.add();
       steal_result r = steal_work(m, p, &now, &next_timer);
       if (r.g) return r.g;
       if (r.ran_timers) continue;

@@ -13,7 +13,7 @@ namespace weft::rt {
 void lock_os_thread(M* m) noexcept {
   G* g = m->g;
   ++g->lock_depth;
-  g->locked_to_thread = true;
+  g->marks |= mark::locked_to_thread;
   g->locked_thread = m;
   m->locked_g.store(g, relaxed);
 }
@@ -22,7 +22,7 @@ void unlock_os_thread(M* m) noexcept {
   G* g = m->g;
   if (g->lock_depth == 0) fatal("goroutine {}: unlock_os_thread without lock_os_thread", g->id);
   if (--g->lock_depth > 0) return;
-  g->locked_to_thread = false;
+  g->marks &= static_cast<std::uint8_t>(~mark::locked_to_thread);
   g->locked_thread = nullptr;
   m->locked_g.store(nullptr, relaxed);
 }

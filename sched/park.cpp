@@ -1,5 +1,6 @@
 #include "sched/park.hpp"
 
+#include "sched/latency.hpp"
 #include "sched/proc.hpp"
 
 namespace weft::rt {
@@ -9,7 +10,7 @@ namespace {
 // Whether the M has to go by its scheduler loop before it runs the next goroutine: somebody asked for something, it is
 // time to look at timers and the poller, or at the global queue, or the thread is tied to its goroutine.
 inline bool must_visit_scheduler(M* m, P* p) noexcept {
-  if (m->requests.load(relaxed) != 0 || m->g->locked_to_thread) return true;
+  if (m->requests.load(relaxed) != 0 || m->g->locked_to_thread()) return true;
   std::uint64_t look = p->next_look.load(relaxed);
   if (look != 0 && cpu_ticks() >= look) return true;
   return sched.global_size.load(relaxed) != 0 && is_turn_of_global_queue(p);
@@ -36,13 +37,26 @@ inline G* next_local(M* m, P* p) noexcept {
   if (inherit && WEFT_UNLIKELY(p->count.inherited.get() % inherit_at_most == inherit_at_most - 1)) {
     g = let_others_in(p, g, &inherit);
   }
-  if (WEFT_UNLIKELY(g->locked_to_thread)) {
-    m->picked = g;
-    return nullptr;
+  if (WEFT_UNLIKELY(g->marks != 0)) {
+    count_latency(p, g);
+    if (g->locked_to_thread()) {
+      m->picked = g;
+      return nullptr;
+    }
   }
   count_dispatch(p, inherit);
   g->set_state(g_state::runnable, g_state::running);
   return g;
+}
+
+// g was woken, and goes to a queue of p. Null: to the global one, and sched.mutex is held.
+inline void count_wakeup(P* p, G* g) noexcept {
+  if (p) {
+    p->count.wakeups.add();
+    time_one_in_64(g, p->count.wakeups.get());
+  } else {
+    time_one_in_64(g, sched.foreign_wakeups.fetch_add(1, relaxed));
+  }
 }
 
 M* owner_of(G* g) noexcept { return static_cast<M*>(g->thread); }
@@ -150,13 +164,15 @@ void ready(G* g) noexcept {
   if (WEFT_LIKELY(p != nullptr)) {
     WEFT_CHECK(m->depth.load(relaxed) > 0, "ready({}) outside the runtime", g->id);
     g->set_state(g_state::waiting, g_state::runnable);
-    __builtin_prefetch(g->context);      // the top of its stack
+    __builtin_prefetch(g->context);  // the top of its stack
+    count_wakeup(p, g);
     h = runqput(p, g, put_where::next);  // A1
   } else {
     lock_guard hold(sched.mutex);
     if (!sched.running.load(relaxed) || sched.shutting_down.load(relaxed)) return;  // it never runs again
     if (g->get_state() == g_state::abandoned) return;                               // claimed in a run() that is over
     g->set_state(g_state::waiting, g_state::runnable);
+    count_wakeup(nullptr, g);
     global_put(g);
   }
   if (sched.idle_ps.load(seq_cst) != 0) wakep(h);  // A2
@@ -170,6 +186,7 @@ void ready_all(g_list& gs) noexcept {
   if (p) {
     while (G* g = gs.pop_front()) {
       g->set_state(g_state::waiting, g_state::runnable);
+      count_wakeup(p, g);
       runqput(p, g, put_where::tail);
       ++n;
     }
@@ -178,6 +195,7 @@ void ready_all(g_list& gs) noexcept {
     if (!sched.running.load(relaxed) || sched.shutting_down.load(relaxed)) return;
     while (G* g = gs.pop_front()) {
       g->set_state(g_state::waiting, g_state::runnable);
+      count_wakeup(nullptr, g);
       global_put(g);
       ++n;
     }
@@ -222,7 +240,7 @@ G* end_goroutine() noexcept {
   G* g = m->g;
   P* p = m->p.load(relaxed);
   if (WEFT_UNLIKELY(stack_canaries_in_use())) stack_check_canary(g);
-  if (g->locked_to_thread) {
+  if (g->locked_to_thread()) {
     g->lock_depth = 1;
     unlock_os_thread(m);
   }

@@ -40,6 +40,7 @@
 
 #include "runtime/overflow.hpp"
 #include "runtime/turns.hpp"
+#include "sched/latency.hpp"
 
 #include <fmt/format.h>
 #include <memory>
@@ -221,6 +222,7 @@ void startm(P* p, bool spinning) noexcept {
       if (spinning) sched.spinning.fetch_sub(1, seq_cst);
       return;  // a P in the caller's hands stays there: the runtime ends
     }
+    sched.thread_wakeups.fetch_add(1, relaxed);
     if (M* m = idle_m_get()) {
       m->spinning.store(spinning, relaxed);
       m->next_p = p;
@@ -358,6 +360,7 @@ void execute(M* m, G* g, bool inherit) noexcept {
   // A request to yield was meant for the last one.
   if (m->requests.load(relaxed) & request::yield) m->requests.fetch_and(~request::yield, relaxed);
   g->set_state(g_state::runnable, g_state::running);
+  if (WEFT_UNLIKELY(g->marks != 0)) count_latency(p, g);
   if (!g->context) begin(p, g);
   switch_to(m, g, nullptr, nullptr);
 }
@@ -383,7 +386,7 @@ G* schedule(M* m, bool* inherit) noexcept {
     } else if (sched.idle_ps.load(seq_cst) != 0 && !somebody_polls() && timer_is_soon()) {
       wakep(help::to_poll);
     }
-    if (g->locked_to_thread && g->locked_thread != m) {
+    if (g->locked_to_thread() && g->locked_thread != m) {
       start_locked_m(m, g);
       continue;
     }

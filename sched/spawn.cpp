@@ -14,6 +14,7 @@
 
 #include "runtime/copies.hpp"
 #include "runtime/g_pool.hpp"
+#include "sched/latency.hpp"
 #include "sched/proc.hpp"
 
 #include <algorithm>
@@ -77,6 +78,7 @@ void clean(G* g) noexcept {
   g->closure = nullptr;
   g->name[0] = '\0';
   g->system = false;
+  g->marks = 0;
 }
 
 std::uint64_t next_id(P* p) noexcept {
@@ -182,11 +184,13 @@ std::uint64_t spawn_commit(G* g) noexcept {
   g->set_state(g_state::idle, g_state::runnable);
   if (p) {
     if (!g->system) p->count.spawned.add();
+    time_one_in_64(g, p->count.spawned.get());
     h = runqput(p, g, put_where::next);  // A1
   } else {
     lock_guard hold(sched.mutex);
     if (!sched.running.load(relaxed) || sched.shutting_down.load(relaxed)) return id;  // it never runs
     if (!g->system) sched.foreign_spawned.fetch_add(1, relaxed);
+    time_one_in_64(g, sched.foreign_spawned.load(relaxed));
     global_put(g);
   }
   if (sched.idle_ps.load(seq_cst) != 0) wakep(h);  // A2

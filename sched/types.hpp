@@ -76,8 +76,9 @@ struct alignas(cache_line) P {
   std::uint64_t id_next = 0, id_end = 0;
 
   struct {
-    owned_counter spawned, ended, inherited, yields, steals, polls;
+    owned_counter spawned, ended, inherited, yields, wakeups, steals, spins, polls;
     std::array<owned_counter, wait_reasons> parks;
+    std::array<owned_counter, 32> latency;  // [i]: from 2^i ns on (latency.hpp)
   } count;
 
   // sysmon's own notes about this P.
@@ -233,7 +234,12 @@ struct scheduler {
   std::uint64_t ended_before = 0;        // goroutines that earlier runs left behind
   atomic<std::uint32_t> left_behind{0};  // threads of earlier runs that never came back
   atomic<std::uint64_t> preemptions{0};
+  atomic<std::uint64_t> preemptions_taken{0};
   atomic<std::uint64_t> retakes{0};
+  atomic<std::uint64_t> detachments{0};
+  atomic<std::uint64_t> foreign_wakeups{0};  // written under mutex
+  atomic<std::uint64_t> came_back{0};        // queued again by Ms without a P; written under mutex
+  atomic<std::uint64_t> thread_wakeups{0};   // written under mutex
   atomic<std::uint64_t> polls_by_others{0};
   atomic<std::uint64_t> ticks_per_us{1000};
 };

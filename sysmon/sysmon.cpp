@@ -150,6 +150,8 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs) noexcept {
                       hogs.is_one(now - p->seen.sched_when);
         if (!wanted || sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) continue;
         if (!detach_running(p)) continue;
+        sched.preemptions_taken.fetch_add(1, relaxed);
+        sched.detachments.fetch_add(1, relaxed);
         take_usual_turns(m->tid);  // the Ms that go on shall not wait for it
         m->is_hog = thread_wants_processor(m->tid);
         had_turn = take_turn_away(p);

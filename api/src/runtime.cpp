@@ -10,6 +10,8 @@
 #include "sysmon/sysmon.hpp"
 #include "weft/go.hpp"
 
+#include <algorithm>
+#include <numeric>
 #include <sched.h>
 #include <stdexcept>
 #include <unistd.h>
@@ -116,42 +118,82 @@ void unlock_os_thread() {
   rt::unlock_os_thread(goroutines_only(scope.m(), "unlock_os_thread"));
 }
 
-stats runtime_stats() noexcept {
-  stats s;
-  s.goroutines = rt::count_goroutines();
-  s.spawned = rt::sched.foreign_spawned.load(rt::relaxed);
-  s.polls = rt::sched.polls_by_others.load(rt::relaxed);
-  s.preemptions = rt::sched.preemptions.load(rt::relaxed);
-  s.retakes = rt::sched.retakes.load(rt::relaxed);
-  s.global_queue = rt::sched.global_size.load(rt::relaxed) + rt::newcomers_aside();
-  s.runnable = s.global_queue;
-  s.procs = procs();
-  s.idle_procs = s.procs ? rt::sched.idle_ps.load(rt::relaxed) : 0;
-  s.spinning_threads = rt::sched.spinning.load(rt::relaxed);
+namespace {
+
+template <class Sums, class Counters>
+void add_each(Sums& sums, const Counters& counters) noexcept {
+  static_assert(std::tuple_size_v<Sums> >= std::tuple_size_v<Counters>);
+  for (std::size_t i = 0; i < counters.size(); ++i) sums[i] += counters[i].get();
+}
+
+// What all Ps that ever were have counted, and what lies in their queues.
+void add_ps(stats& s) noexcept {
   for (auto& slot : rt::sched.all_ps) {
     rt::P* p = slot.load(rt::acquire);
     if (!p) break;
     s.spawned += p->count.spawned.get();
     s.dispatches += rt::dispatches(p);
     s.yields += p->count.yields.get();
+    s.wakeups += p->count.wakeups.get();
     s.steals += p->count.steals.get();
+    s.spins += p->count.spins.get();
     s.polls += p->count.polls.get();
-    for (const rt::owned_counter& c : p->count.parks) s.parks += c.get();
-    s.runnable += p->runq.size();
+    add_each(s.parks_by_reason, p->count.parks);
+    add_each(s.latency, p->count.latency);
+    std::uint64_t queued = p->runq.size();
+    s.local_queues += queued;
+    s.longest_queue = std::max(s.longest_queue, queued);
     s.timers += p->timers.size();
     s.running += p->status.load(rt::relaxed) == rt::p_status::running;
   }
-  {
-    rt::runtime_scope scope;
-    rt::lock_guard hold(rt::sched.mutex);
-    s.threads = rt::sched.live_ms;
-    s.idle_threads = rt::sched.idle_ms;
-    s.running += rt::sched.detached_ms.load(rt::relaxed);
+  s.parks = std::accumulate(s.parks_by_reason.begin(), s.parks_by_reason.end(), std::uint64_t{0});
+}
+
+void add_threads(stats& s) noexcept {
+  rt::runtime_scope scope;
+  rt::lock_guard hold(rt::sched.mutex);
+  if (!rt::sched.running.load(rt::relaxed)) return;
+  s.threads = rt::sched.live_ms;
+  s.idle_threads = rt::sched.idle_ms;
+  s.locked_threads = rt::sched.idle_locked_ms;
+  s.detached = rt::sched.detached_ms.load(rt::relaxed);
+  s.hogs = rt::sched.hogs.load(rt::relaxed);
+  for (const rt::M* m : rt::sched.all_ms) {
+    s.in_calls += (m->requests.load(rt::relaxed) & rt::request::in_syscall) != 0;
   }
+  s.running += s.detached + s.in_calls;
+}
+
+}  // namespace
+
+stats runtime_stats() noexcept {
+  stats s;
+  s.goroutines = rt::count_goroutines();
+  s.spawned = rt::sched.foreign_spawned.load(rt::relaxed);
+  s.wakeups = rt::sched.foreign_wakeups.load(rt::relaxed);
+  s.thread_wakeups = rt::sched.thread_wakeups.load(rt::relaxed);
+  s.polls = rt::sched.polls_by_others.load(rt::relaxed);
+  s.preemptions = rt::sched.preemptions.load(rt::relaxed);
+  s.preemptions_taken = rt::sched.preemptions_taken.load(rt::relaxed);
+  s.retakes = rt::sched.retakes.load(rt::relaxed);
+  s.detachments = rt::sched.detachments.load(rt::relaxed);
+  s.newcomers = rt::newcomers_aside();
+  s.global_queue = rt::sched.global_size.load(rt::relaxed) + s.newcomers;
+  s.procs = procs();
+  s.idle_procs = s.procs ? rt::sched.idle_ps.load(rt::relaxed) : 0;
+  s.spinning_threads = rt::sched.spinning.load(rt::relaxed);
+  add_ps(s);
+  add_threads(s);
+  s.runnable = s.global_queue + s.local_queues;
   std::uint64_t busy = s.runnable + s.running;
   s.waiting = s.goroutines > busy ? s.goroutines - busy : 0;
   s.stacks = rt::stack_count().slots;
   return s;
+}
+
+std::string_view wait_reason_name(std::size_t i) noexcept {
+  static_assert(rt::wait_reasons <= std::tuple_size_v<decltype(stats::parks_by_reason)>);
+  return i < rt::wait_reasons ? rt::describe(static_cast<rt::wait_reason>(i)) : std::string_view();
 }
 
 void dump_goroutines(std::FILE* out) {

@@ -6,12 +6,14 @@
 
 #include <weft/detail/config.hpp>
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <functional>
 #include <optional>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -105,13 +107,12 @@ WEFT_API void unlock_os_thread();
 // which must rethrow it). In main, the others go on. Goroutine only.
 [[noreturn]] WEFT_API void exit_goroutine();
 
-// Counters since the process started, and gauges of this moment. Reading takes no lock, so the numbers are each
-// right but not of one instant.
+// Counters since the process started, and gauges of this moment. The numbers are each right but not of one instant.
 struct stats {
   // goroutines, by state
   std::uint64_t goroutines = 0;  // alive
   std::uint64_t runnable = 0;    // in run queues
-  std::uint64_t running = 0;     // executing, or in a system call
+  std::uint64_t running = 0;     // executing, or in a blocking call
   std::uint64_t waiting = 0;     // parked
   // threads
   std::uint64_t threads = 0;       // the runtime's, without sysmon
@@ -132,7 +133,31 @@ struct stats {
   std::uint64_t timers = 0;       // gauge: timers in the heaps: those of channels only while waited for; stopped
                                   // ones that are not cleaned out yet included
   std::uint64_t stacks = 0;       // gauge: stacks ever made; they are reused
+  // more of the goroutines, gauges
+  std::uint64_t in_calls = 0;      // of those running: in blocking()
+  std::uint64_t detached = 0;      // of those running: they neither called weft nor announced that they block, and lost
+                                   // their P; they go on, on threads of their own
+  std::uint64_t hogs = 0;          // of those detached: computed when they lost it
+  std::uint64_t newcomers = 0;     // of those runnable: wait to begin until fewer others are detached
+  std::uint64_t local_queues = 0;  // of those runnable: in the queues of Ps
+  std::uint64_t longest_queue = 0;  // in the longest of these
+  // more of the threads, gauge
+  std::uint64_t locked_threads = 0;  // wait for the goroutine that is locked to them
+  // more since the start of the process
+  std::uint64_t wakeups = 0;            // parked goroutines made runnable
+  std::uint64_t thread_wakeups = 0;     // threads woken or started to run goroutines
+  std::uint64_t spins = 0;              // times a thread looked for work at all other Ps
+  std::uint64_t preemptions_taken = 0;  // of those asked: gave way at a call into weft, or lost their P
+  std::uint64_t detachments = 0;        // of those: lost their P; of `retakes`: not in blocking()
+  // parks, by what was waited for: wait_reason_name(i)
+  std::array<std::uint64_t, 32> parks_by_reason{};
+  // How long goroutines that were started or woken were runnable before they ran: latency[i] of them at least 2^i ns,
+  // and less than 2^(i + 1). A sample: one in 64.
+  std::array<std::uint64_t, 32> latency{};
 };
+
+// What parks_by_reason[i] counts, as in dumps: "chan receive"; empty if nothing. Anywhere.
+WEFT_API std::string_view wait_reason_name(std::size_t i) noexcept;
 
 // Anywhere.
 WEFT_API stats runtime_stats() noexcept;

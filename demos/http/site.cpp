@@ -46,6 +46,12 @@ std::string stats_json() {
       {"retakes", s.retakes},
       {"timers", s.timers},
       {"stacks", s.stacks},
+      {"in_calls", s.in_calls},
+      {"detached", s.detached},
+      {"hogs", s.hogs},
+      {"wakeups", s.wakeups},
+      {"preemptions_taken", s.preemptions_taken},
+      {"latency", s.latency},
   };
   return j.dump(2) + '\n';
 }

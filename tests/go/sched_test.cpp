@@ -13,6 +13,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -1247,6 +1248,159 @@ TEST_CASE("stats: what they count") {
   auto s = weft::runtime_stats();
   CHECK(s.goroutines == 0);
   CHECK(s.threads == 0);
+}
+
+TEST_CASE("stats: parks by reason, wake-ups, and their names") {
+  std::set<std::string_view> names;
+  std::size_t named = 0;
+  for (std::size_t i = 0; i < 40; ++i) {
+    std::string_view name = weft::wait_reason_name(i);
+    if (name.empty()) continue;
+    ++named;
+    names.insert(name);
+  }
+  CHECK(names.size() == named);
+  auto of = [](const weft::stats& s, std::string_view name) {
+    std::uint64_t n = 0;
+    for (std::size_t i = 0; i < s.parks_by_reason.size(); ++i) {
+      if (weft::wait_reason_name(i) == name) n += s.parks_by_reason[i];
+    }
+    return n;
+  };
+  weft::run([&] {
+    auto a = weft::runtime_stats();
+    chan<int> c;
+    weft::wait_group w;
+    w.go([&] {
+      for (int i = 0; i < 50; ++i) (void)c.recv();
+    });
+    for (int i = 0; i < 20; ++i) w.go([] { weft::sleep(1ms); });
+    for (int i = 0; i < 50; ++i) {
+      weft::yield();
+      c.send(i);
+    }
+    w.wait();
+    auto b = weft::runtime_stats();
+    CHECK(of(b, "sleep") - of(a, "sleep") == 20);
+    CHECK(of(b, "chan receive") - of(a, "chan receive") + of(b, "chan send") - of(a, "chan send") >= 1);
+    CHECK(of(b, "wait_group wait") - of(a, "wait_group wait") <= 1);
+    std::uint64_t sum = 0;
+    for (std::uint64_t n : b.parks_by_reason) sum += n;
+    CHECK(sum == b.parks);
+    // All that parked since have been woken. One more: the housekeeper may park meanwhile.
+    CHECK(b.wakeups - a.wakeups <= b.parks - a.parks + 1);
+    CHECK(b.wakeups - a.wakeups + 1 >= b.parks - a.parks);
+  });
+}
+
+TEST_CASE("stats: queue lengths") {
+  weft::run(
+      [] {
+        weft::wait_group w;
+        for (int i = 0; i < 100; ++i) w.go([] {});
+        auto s = weft::runtime_stats();
+        CHECK(s.runnable == s.local_queues + s.global_queue);
+        CHECK(s.longest_queue == s.local_queues);  // there is one
+        CHECK(s.runnable <= 101);                  // and the housekeeper
+        if (!under_tsan) CHECK(s.runnable >= 1);
+        CHECK(s.newcomers == 0);
+        w.wait();
+        CHECK(weft::runtime_stats().local_queues == 0);
+      },
+      {.procs = 1});
+}
+
+TEST_CASE("stats: blocking calls, goroutines that lost their P, and what was asked of them") {
+  std::atomic<bool> stop{false};
+  weft::run(
+      [&] {
+        auto a = weft::runtime_stats();
+        weft::wait_group w;
+        w.go([&] {
+          weft::blocking([&] {
+            while (!stop) ::usleep(1000);
+          });
+        });
+        w.go([&] {
+          while (!stop.load(std::memory_order_relaxed)) {}
+        });
+        w.go([&] {
+          while (!stop) ::usleep(200000);
+        });
+        auto all_there = [&] {
+          auto s = weft::runtime_stats();
+          return s.in_calls == 1 && s.detached == 2;
+        };
+        CHECK(eventually(all_there));
+        auto b = weft::runtime_stats();
+        CHECK(b.hogs <= 2);
+        CHECK(b.running == 4);  // and this one
+        CHECK(b.threads >= 4);
+        CHECK(b.detachments - a.detachments >= 2);
+        CHECK(b.preemptions_taken - a.preemptions_taken >= 2);
+        CHECK(b.preemptions - a.preemptions >= 2);
+        CHECK(b.retakes - a.retakes >= b.detachments - a.detachments);
+        CHECK(b.thread_wakeups - a.thread_wakeups >= 2);
+        stop = true;
+        w.wait();
+        b = weft::runtime_stats();
+        CHECK(b.in_calls == 0);
+        CHECK(b.detached == 0);
+        CHECK(b.hogs == 0);
+        // One that calls weft now and then comes by, and keeps its P.
+        auto end = clock::now() + late;
+        auto taken = b.preemptions_taken;
+        auto asked = weft::spawn([&] {
+          while (weft::runtime_stats().preemptions_taken == taken && clock::now() < end) {}
+        });
+        asked.join();
+        CHECK(weft::runtime_stats().preemptions_taken > taken);
+      },
+      {.procs = 1});
+}
+
+TEST_CASE("stats: a thread that is locked to a goroutine waits for it") {
+  weft::run([] {
+    chan<void> c;
+    auto t = weft::spawn([=] {
+      weft::lock_os_thread();
+      (void)c.recv();
+    });
+    CHECK(eventually([] { return weft::runtime_stats().locked_threads == 1; }));
+    c.close();
+    t.join();
+    CHECK(eventually([] { return weft::runtime_stats().locked_threads == 0; }));
+  });
+}
+
+TEST_CASE("stats: the histogram of scheduling latency") {
+  weft::run(
+      [] {
+        auto count = [](const weft::stats& s, std::size_t from) {
+          std::uint64_t n = 0;
+          for (std::size_t i = from; i < s.latency.size(); ++i) n += s.latency[i];
+          return n;
+        };
+        constexpr int n = 6400;
+        auto a = weft::runtime_stats();
+        weft::wait_group w;
+        for (int i = 0; i < 250; ++i) w.go([] {});
+        compute_for(20ms);  // they get the P after 10 ms, or 1 ms if something is overdue
+        w.wait();
+        auto b = weft::runtime_stats();
+        constexpr std::size_t half_a_ms = 19;  // 2^19 ns
+        CHECK(count(b, half_a_ms) - count(a, half_a_ms) >= 250 / 64);
+        CHECK(count(b, 0) - count(a, 0) <= 250 / 64 + 10);
+        chan<int> c;
+        auto t = weft::spawn([=] {
+          for (int i = 0; i < n; ++i) (void)c.recv();
+        });
+        for (int i = 0; i < n; ++i) c.send(i);
+        t.join();
+        auto d = weft::runtime_stats();
+        CHECK(count(d, 0) - count(b, 0) >= n / 64);
+      },
+      {.procs = 1});
 }
 
 TEST_CASE("dump_goroutines: ids, names, states, reasons and traces of all goroutines") {

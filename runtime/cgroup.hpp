@@ -1,0 +1,13 @@
+// The CPU quota of this process's cgroup and its ancestors.
+#pragma once
+
+#include <string>
+
+namespace weft::rt {
+
+// The least quota, in processors, rounded up; 0: none, or nothing that can be understood. cgroup v2, v1, and both at
+// once. root: stands before each path that is read ("/proc/self/cgroup", ...); empty, but in tests. Throws
+// std::bad_alloc.
+unsigned cgroup_cpu_quota(const std::string& root);
+
+}  // namespace weft::rt

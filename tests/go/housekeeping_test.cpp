@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <sched.h>
 #include <string>
@@ -152,4 +153,60 @@ TEST_CASE("10,000 goroutines that block hold nearly all threads that may be, and
   CHECK(r.late.size() > 20);
   CHECK(r.late[r.late.size() / 2] < 20ms * slowdown);
   CHECK(r.reads_begun < 40);
+}
+
+namespace {
+
+// A ticker of 1 ms, and a goroutine that holds the only P for a second without telling anybody. True: the ticker
+// missed nothing but in the first 12 ms.
+bool ticker_beside(const std::function<void()>& hold_p) {
+  std::atomic<int> state{0};
+  clock::duration first{}, longest_gap{};
+  weft::run(
+      [&] {
+        weft::ticker tick(1ms);
+        clock::time_point start;
+        weft::go([&] {
+          start = clock::now();
+          state = 1;
+          hold_p();
+          state = 2;
+        });
+        while (state == 0) (void)tick.channel().recv();
+        first = clock::now() - start;
+        for (auto last = clock::now(); state == 1 && last < start + 900ms;) {
+          (void)tick.channel().recv();
+          auto now = clock::now();
+          longest_gap = std::max(longest_gap, now - last);
+          last = now;
+        }
+        CHECK(state == 1);
+        CHECK(eventually([&] { return state == 2; }));
+      },
+      {.procs = 1});
+  auto ms = [](clock::duration d) { return std::chrono::duration<double, std::milli>(d).count(); };
+  UNSCOPED_INFO("the first tick after " << ms(first) << " ms, then at most " << ms(longest_gap) << " ms between two");
+  return first < 12ms * slowdown && longest_gap < 4ms * slowdown;
+}
+
+// At its best: at times the machine has no processor for anybody.
+bool at_best(const std::function<bool()>& f) {
+  for (int i = 0; i < 10; ++i) {
+    if (f()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("at one P, a ticker of 1 ms misses nothing beyond the first 12 ms of an unannounced nanosleep of 1 s") {
+  auto sleep = [] {
+    timespec t{1, 0};
+    ::nanosleep(&t, nullptr);
+  };
+  CHECK(at_best([&] { return ticker_beside(sleep); }));
+}
+
+TEST_CASE("at one P, a ticker of 1 ms misses nothing beyond the first 12 ms of a loop that never ends") {
+  CHECK(at_best([] { return ticker_beside([] { compute_for(1s); }); }));
 }

@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,6 +64,23 @@ def build_go():
     return Peer("go", folder / "go-bench", version)
 
 
+def build_tokio():
+    """Tokio's twin, or None where there is no cargo, or one that cannot build it (too old, or without its crates)."""
+    if not shutil.which("cargo"):
+        return None
+    source = ROOT / "benchmarks" / "peers" / "tokio"
+    folder = BUILDS / "tokio"
+    env = os.environ | {"CARGO_TARGET_DIR": str(folder)}
+    try:
+        output(["cargo", "build", "--release", "--locked", "--quiet"], cwd=source, env=env)
+    except Failure as e:
+        print(f"benchmarks: Tokio is left out\n{e}", file=sys.stderr)
+        return None
+    lock = (source / "Cargo.lock").read_text()
+    version = re.search(r'name = "tokio"\nversion = "([^"]*)"', lock)[1]
+    return Peer("tokio", folder / "release" / "tokio-bench", f"{version} ({output(['rustc', '--version']).split(' (')[0]})")
+
+
 def boost_version():
     header = Path("/usr/include/boost/version.hpp")
     if header.exists():
@@ -86,7 +105,7 @@ def source_of(build):
 def all_peers(build):
     build_cpp(build)
     programs = build / "benchmarks"
-    peers = [Peer("weft", programs / "weft-bench", commit(source_of(build))), build_go()]
+    peers = [Peer("weft", programs / "weft-bench", commit(source_of(build))), build_go(), build_tokio()]
     if (programs / "boost-fiber-bench").exists():
         peers.append(Peer("boost.fiber", programs / "boost-fiber-bench", boost_version()))
     peers.append(Peer("limit", programs / "limits-bench", "the bare machine", any_procs=False))

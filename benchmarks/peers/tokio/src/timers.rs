@@ -1,0 +1,157 @@
+//! A Sleep of Tokio's is not among the timers before it is polled for the first time. Where a timer is to be started
+//! and not waited for, it is polled once.
+
+use std::future::{poll_fn, Future};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use tokio::time::{sleep, Sleep};
+use tokio_util::task::TaskTracker;
+
+use crate::job::{Job, Random, Workload};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+async fn arm(mut timer: Pin<&mut Sleep>) {
+    poll_fn(|cx| {
+        assert!(timer.as_mut().poll(cx).is_pending());
+        Poll::Ready(())
+    })
+    .await;
+}
+
+async fn on_each_proc<F: Future<Output = ()> + Send + 'static>(procs: usize, work: impl Fn() -> F) {
+    let tasks = TaskTracker::new();
+    for _ in 0..procs {
+        tasks.spawn(work());
+    }
+    tasks.close();
+    tasks.wait().await;
+}
+
+async fn create_stop(j: &mut Job) {
+    let procs = j.procs;
+    measure!(j, j.count(2_000_000, procs), n => on_each_proc(procs, || async move {
+        for _ in 0..n / procs {
+            let timer = std::pin::pin!(sleep(HOUR));
+            arm(timer).await;
+        }
+    }).await);
+}
+
+async fn reset(j: &mut Job) {
+    let procs = j.procs;
+    measure!(j, j.count(5_000_000, procs), n => on_each_proc(procs, || async move {
+        let mut timer = std::pin::pin!(sleep(HOUR));
+        arm(timer.as_mut()).await;
+        for _ in 0..n / procs {
+            timer.as_mut().reset(tokio::time::Instant::now() + HOUR);
+        }
+    }).await);
+}
+
+async fn far_timers(n: usize) -> Vec<Pin<Box<Sleep>>> {
+    let mut random = Random(1);
+    let mut timers = Vec::with_capacity(n);
+    for _ in 0..n {
+        let mut timer = Box::pin(sleep(HOUR + Duration::from_micros(random.below(1_000_000))));
+        arm(timer.as_mut()).await;
+        timers.push(timer);
+    }
+    timers
+}
+
+async fn add_1m(j: &mut Job) {
+    let n = j.count(1_000_000, 1);
+    let _others = far_timers(n).await;
+    j.start();
+    let _added = far_timers(n).await;
+    j.stop(n);
+}
+
+async fn stop_1m(j: &mut Job) {
+    let n = j.count(1_000_000, 1);
+    let mut timers = far_timers(n).await;
+    Random(2).shuffle(&mut timers);
+    j.start();
+    timers.clear();
+    j.stop(n);
+}
+
+/// A function to be called later is a task that sleeps first.
+async fn after_func_1m(j: &mut Job) {
+    let n = j.count_in_memory(1_000_000, 12 * 1024);
+    let mut random = Random(3);
+    let tasks = TaskTracker::new();
+    tasks.close();
+    j.start();
+    for _ in 0..n {
+        tasks.spawn(sleep(Duration::from_nanos(random.below(1_000_000))));
+    }
+    tasks.wait().await;
+    j.stop(n);
+}
+
+async fn sleep_1m(j: &mut Job) {
+    let n = j.count_in_memory(1_000_000, 12 * 1024);
+    let tasks = TaskTracker::new();
+    tasks.close();
+    j.start();
+    for _ in 0..n {
+        tasks.spawn(sleep(Duration::from_millis(100)));
+    }
+    tasks.wait().await;
+    j.stop(n);
+}
+
+async fn sleepers(j: &mut Job) {
+    const N: usize = 10_000;
+    let seconds = (4.0 * j.scale).max(2.0) as u64;
+    let stop = Arc::new(AtomicBool::new(false));
+    let tasks = TaskTracker::new();
+    for i in 0..N {
+        let stop = stop.clone();
+        tasks.spawn(async move {
+            sleep(i as u32 * Duration::from_micros(100)).await;
+            while !stop.load(Ordering::Relaxed) {
+                sleep(Duration::from_secs(1)).await;
+            }
+        });
+    }
+    sleep(Duration::from_millis(1500)).await;
+    j.start();
+    sleep(Duration::from_secs(seconds)).await;
+    j.stop(N * seconds as usize);
+    stop.store(true, Ordering::Relaxed);
+    tasks.close();
+    tasks.wait().await;
+}
+
+async fn lateness(j: &mut Job, us: u64) {
+    let d = Duration::from_micros(us);
+    let mut late = Vec::new();
+    let end = Instant::now() + j.period();
+    while Instant::now() < end {
+        let start = Instant::now();
+        sleep(d).await;
+        late.push(start.elapsed() - d);
+    }
+    j.report(&mut late);
+}
+
+pub const HERE: &[Workload] = &[
+    ("late_50us", |j| Box::pin(lateness(j, 50))),
+    ("late_200us", |j| Box::pin(lateness(j, 200))),
+    ("late_1ms", |j| Box::pin(lateness(j, 1000))),
+    ("late_5ms", |j| Box::pin(lateness(j, 5000))),
+    ("timer_create_stop", |j| Box::pin(create_stop(j))),
+    ("timer_reset", |j| Box::pin(reset(j))),
+    ("timer_add_1m", |j| Box::pin(add_1m(j))),
+    ("timer_stop_1m", |j| Box::pin(stop_1m(j))),
+    ("after_func_1m", |j| Box::pin(after_func_1m(j))),
+    ("sleep_1m", |j| Box::pin(sleep_1m(j))),
+    ("sleepers", |j| Box::pin(sleepers(j))),
+];

@@ -108,5 +108,6 @@ def all_peers(build):
     peers = [Peer("weft", programs / "weft-bench", commit(source_of(build))), build_go(), build_tokio()]
     if (programs / "boost-fiber-bench").exists():
         peers.append(Peer("boost.fiber", programs / "boost-fiber-bench", boost_version()))
+    peers.append(Peer("std::thread", programs / "std-thread-bench"))
     peers.append(Peer("limit", programs / "limits-bench", "the bare machine", any_procs=False))
     return [p for p in peers if p]

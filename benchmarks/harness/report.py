@@ -191,7 +191,7 @@ def conditions(data):
     text = [
         f"- {m['when']}, {what}, {rounds} rounds at scale {s['scale']:g}, interleaved; medians, and ± half of the range",
         f"- {m['cpu']}{' (virtual machine)' if m['virtual'] else ''}, {m['cpus']} CPUs, {m['memory']}; {m['kernel']}",
-        f"- {m['compiler']}; " + ", ".join(f"{p['name']} {p['version']}" for p in data["peers"] if p["name"] not in ("weft", "limit")),
+        f"- {m['compiler']}; " + ", ".join(f"{p['name']} {p['version']}" for p in data["peers"] if p["version"] and p["name"] not in ("weft", "limit")),
     ]
     other = f"other processes used {data['other_load'] * 100:.0f} % of the CPUs meanwhile"
     if s.get("priority"):

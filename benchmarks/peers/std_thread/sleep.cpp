@@ -1,0 +1,72 @@
+// Sleeping, also beside eight threads that compute. The timer slack is what every thread has, 50 us.
+#include <atomic>
+
+#include "benchmarks/peers/std_thread/sockets.hpp"
+#include "benchmarks/support/bench.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+
+class hogs {
+ public:
+  hogs() {
+    for (int i = 0; i < 8; ++i) {
+      all_.emplace_back([this] {
+        while (!stop_.load(std::memory_order_relaxed)) bench::keep(0);
+      });
+    }
+    std::this_thread::sleep_for(20ms);  // all have begun
+  }
+  ~hogs() {
+    stop_ = true;
+    for (auto& t : all_) t.join();
+  }
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::vector<std::thread> all_;
+};
+
+// Calls f, which returns a time in ns, until the period is over, and at least five times.
+template <class F>
+void sample(bench::job& j, F f) {
+  bench::samples times;
+  for (auto end = bench::clock::now() + j.period(); times.size() < 5 || bench::clock::now() < end;) times.add(f());
+  j.report(times);
+}
+
+void lateness(bench::job& j, std::chrono::nanoseconds d) {
+  sample(j, [d] {
+    std::int64_t due = bench::now_ns() + d.count();
+    std::this_thread::sleep_for(d);
+    return bench::now_ns() - due;
+  });
+}
+
+void hogs_sleep(bench::job& j) {
+  hogs computing;
+  lateness(j, 1ms);
+}
+
+void hogs_echo(bench::job& j) {
+  bench::echo_connections one(1);
+  hogs computing;
+  sample(j, [&] {
+    std::this_thread::sleep_for(1ms);
+    std::int64_t start = bench::now_ns();
+    bench::echo(one.clients()[0]);
+    return bench::now_ns() - start;
+  });
+}
+
+const bench::workloads here{
+    {"hogs_sleep", hogs_sleep},
+    {"hogs_echo", hogs_echo},
+    {"late_50us", [](bench::job& j) { lateness(j, 50us); }},
+    {"late_200us", [](bench::job& j) { lateness(j, 200us); }},
+    {"late_1ms", [](bench::job& j) { lateness(j, 1ms); }},
+    {"late_5ms", [](bench::job& j) { lateness(j, 5ms); }},
+};
+
+}  // namespace

@@ -1,0 +1,29 @@
+// An echo server and its clients with blocking sockets, over loopback TCP.
+#pragma once
+
+#include <cstddef>
+#include <thread>
+#include <vector>
+
+namespace bench {
+
+inline constexpr std::size_t message_size = 64;
+
+// Connections to a server within this process that answers each in a thread.
+class echo_connections {
+ public:
+  explicit echo_connections(std::size_t n);
+  ~echo_connections();
+  echo_connections(const echo_connections&) = delete;
+
+  const std::vector<int>& clients() const { return clients_; }
+
+ private:
+  std::vector<int> clients_;
+  std::vector<std::thread> servers_;
+};
+
+// A message there and back.
+void echo(int fd);
+
+}  // namespace bench

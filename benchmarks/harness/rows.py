@@ -24,11 +24,26 @@ def _ratio(value):
     return {1: value}
 
 
+CONNECTIONS = {"": "1 connection", "_64": "64 connections", "_1k": "1000 connections", "_10k": "10^4 connections"}
+
+
+def _exchange(workload, title):
+    return [
+        Row(workload, f"{title}, each"),
+        Row(workload, f"{title}: CPU of each", metric="cpu_ns_per_op"),
+        Row(workload, f"{title}: p50", metric="p50_ns"),
+        Row(workload, f"{title}: p99", metric="p99_ns"),
+        Row(workload, f"{title}: p99.9", metric="p999_ns"),
+    ]
+
+
 ROWS = [
     Row("yield", "yield, 8 goroutines", ratio=_ratio(0.20), first_ratio=0.5),
     Row("roundtrip", "unbuffered channel, there and back", ratio=_ratio(0.22), first_ratio=0.5),
+    Row("roundtrip_threads", "unbuffered channel, sides tied to threads"),
     Row("spawn_join", "spawn and join", ratio=_ratio(0.25), first_ratio=0.5),
     Row("spawn_batch", "spawn 1000, join 1000", ratio=_ratio(0.25), first_ratio=0.5),
+    Row("fan_out", "spawn 10^6 from one, join all"),
     Row("skynet", "skynet, each of 10^6 leaves", ratio=_ratio(0.30), first_ratio=0.5),
     Row("wait_group", "wait group of 1000"),
     Row("fib", "fork-join fib, each fork"),
@@ -39,6 +54,8 @@ ROWS = [
     Row("select_default", "select with default, nothing ready", ratio=_ratio(1.0)),
     Row("select_timeout", "select with timeout, a value comes"),
     Row("mutex_64", "64 goroutines on one mutex", ratio={1: 0.8, 2: 0.4}),
+    Row("rwmutex_64", "64 goroutines on one rwmutex, 1 of 16 writes"),
+    Row("condition", "condition variable, there and back"),
     Row("wake_all", "wake 10^6 parked, each", ratio=_ratio(0.5)),
     Row("wake_all", "memory of a parked goroutine", metric="bytes_per_parked"),
     Row("timer_create_stop", "timer: create and stop", ratio=_ratio(0.30)),
@@ -63,8 +80,12 @@ ROWS = [
     Row("hogs_echo", "echo beside 8 hogs, p99", metric="p99_ns", at_most=4e6),
     Row("hogs_many", "10 ms ticker beside 10^4 hogs and 10^4 blocked reads: late, p50", metric="p50_ns"),
     Row("hogs_many", "10 ms ticker beside 10^4 hogs and 10^4 blocked reads: late, p99", metric="p99_ns", at_most=20e6),
-    Row("echo", "loopback echo, 1 connection"),
-    Row("echo_64", "loopback echo, 64 connections, each"),
+    Row("wake_idle", "idle process, a message comes: late, p50", metric="p50_ns"),
+    Row("wake_idle", "idle process, a message comes: late, p99", metric="p99_ns"),
+    Row("idle", "idle for 1 s with 1000 parked: CPU", metric="cpu_ns_per_op"),
+    *(row for at, what in CONNECTIONS.items() for row in _exchange("echo" + at, f"echo, {what}")),
+    Row("echo_10k", "memory of a connection, both ends", metric="bytes_per_connection"),
+    *(row for at, what in CONNECTIONS.items() for row in _exchange("http" + at, f"HTTP, {what}")),
 ]
 
 WORKLOADS = list(dict.fromkeys(row.workload for row in ROWS))

@@ -1,5 +1,7 @@
 #include "benchmarks/support/bench.hpp"
 
+#include "benchmarks/support/ticks.hpp"
+
 #include <sys/resource.h>
 #include <time.h>
 
@@ -56,6 +58,14 @@ std::size_t job::count_in_memory(std::size_t full, std::size_t bytes_each) const
   return std::min(count(full), proc_field("/proc/meminfo", "MemAvailable") / 4 * 3 / bytes_each);
 }
 
+std::size_t job::connections(std::size_t wanted) {
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+  return std::min(wanted, (static_cast<std::size_t>(files.rlim_cur) - 100) / 2);
+}
+
 std::chrono::nanoseconds job::period() const {
   return std::chrono::nanoseconds(static_cast<std::int64_t>(1e9 * std::max(0.2, scale_)));
 }
@@ -75,8 +85,13 @@ void job::stop(std::size_t n) {
 void job::report(samples& s) {
   ns_per_op_ = static_cast<double>(s.percentile(50));
   ops_ = s.size();
-  note("p50_ns", ns_per_op_);
+  percentiles(s);
+}
+
+void job::percentiles(samples& s) {
+  note("p50_ns", static_cast<double>(s.percentile(50)));
   note("p99_ns", static_cast<double>(s.percentile(99)));
+  note("p999_ns", static_cast<double>(s.percentile(99.9)));
   note("max_ns", static_cast<double>(s.percentile(100)));
 }
 
@@ -98,6 +113,10 @@ workloads::workloads(std::initializer_list<workload> more) { all().insert(all().
 int main(int argc, char** argv) {
   if (argc == 2 && !std::strcmp(argv[1], "list")) {
     for (auto& w : bench::all()) std::puts(w.name);
+    return 0;
+  }
+  if (argc == 4 && !std::strcmp(argv[1], "ticks")) {
+    bench::tick(static_cast<std::uint16_t>(std::atoi(argv[2])), std::atoi(argv[3]));
     return 0;
   }
   if (argc != 3 && argc != 4) {

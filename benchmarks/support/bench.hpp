@@ -3,6 +3,7 @@
 //
 //   PROGRAM WORKLOAD PROCS [SCALE]     runs one and prints one line of JSON
 //   PROGRAM list                       prints the names of its workloads
+//   PROGRAM ticks PORT COUNT           is started by the first (ticks.hpp)
 //
 // A workload is a function; each file makes its own known:
 //
@@ -42,6 +43,7 @@ void keep(const T& v) {
 class samples {
  public:
   void add(std::int64_t ns) { all_.push_back(ns); }
+  void add(const samples& more) { all_.insert(all_.end(), more.all_.begin(), more.all_.end()); }
   std::size_t size() const { return all_.size(); }
   std::int64_t percentile(double p);
 
@@ -63,6 +65,9 @@ class job {
 
   // The same, for things that need this much memory each: no more than fit into three quarters of what is free.
   std::size_t count_in_memory(std::size_t full, std::size_t bytes_each) const;
+
+  // How many connections that have both their ends in this process: `wanted`, if there are descriptors for them.
+  static std::size_t connections(std::size_t wanted);
 
   // For how long to take samples: a second at scale 1, and never less than 200 ms.
   std::chrono::nanoseconds period() const;
@@ -86,6 +91,9 @@ class job {
 
   // Reports percentiles; the median stands for ns_per_op.
   void report(samples& s);
+
+  // Reports percentiles beside what was measured.
+  void percentiles(samples& s);
 
   // One more number in the line of JSON.
   void note(const char* name, double value) { notes_.emplace_back(name, value); }

@@ -1,6 +1,7 @@
 // Values through channels: one pair in turns, and producers and consumers with a buffer between them.
 #include <weft/chan.hpp>
 #include <weft/go.hpp>
+#include <weft/runtime.hpp>
 #include <weft/sync.hpp>
 
 #include "benchmarks/support/bench.hpp"
@@ -8,12 +9,14 @@
 namespace {
 
 // One operation: a value there and a value back.
-void roundtrip(bench::job& j) {
+void roundtrip(bench::job& j, std::size_t count, bool on_threads) {
   weft::chan<int> ping, pong;
   weft::go([=] {
+    if (on_threads) weft::lock_os_thread();
     for (int v : ping) pong.send(v);
   });
-  j.measure(j.count(1'000'000), [=](std::size_t n) {
+  if (on_threads) weft::lock_os_thread();
+  j.measure(j.count(count), [=](std::size_t n) {
     int v = 0;
     for (std::size_t i = 0; i < n; ++i) {
       ping.send(v);
@@ -46,7 +49,8 @@ void through_buffer(bench::job& j, std::size_t pairs) {
 const bench::workloads here{
     {"buffered_1_1", [](bench::job& j) { through_buffer(j, 1); }},
     {"buffered_8_8", [](bench::job& j) { through_buffer(j, 8); }},
-    {"roundtrip", roundtrip},
+    {"roundtrip", [](bench::job& j) { roundtrip(j, 1'000'000, false); }},
+    {"roundtrip_threads", [](bench::job& j) { roundtrip(j, 40'000, true); }},  // each tied to a thread of its own
 };
 
 }  // namespace

@@ -1,13 +1,17 @@
-// An echo server and its client, within one process, over loopback TCP.
+// An echo server, and clients of any server, within one process, over loopback TCP.
 #pragma once
 
 #include <weft/go.hpp>
 #include <weft/net.hpp>
+#include <weft/sync.hpp>
 
 #include <array>
 #include <cstddef>
 #include <system_error>
 #include <utility>
+#include <vector>
+
+#include "benchmarks/support/bench.hpp"
 
 namespace bench {
 
@@ -35,5 +39,43 @@ inline void echo(weft::net::tcp_stream& s) {
   s.write(buffer);
   s.read_exactly(buffer);
 }
+
+// Many connections to one server.
+class streams {
+ public:
+  streams(const weft::net::endpoint& server, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) all_.push_back(weft::net::tcp_stream::connect(server));
+  }
+
+  std::size_t size() const { return all_.size(); }
+
+  // Measures `exchange(stream)`, called on all of them at once, `full` times altogether, and how long one takes.
+  template <class F>
+  void talk(job& j, std::size_t full, F exchange) {
+    samples times;
+    j.measure(j.count(full, size()), [&](std::size_t n) {
+      const std::size_t each = std::max<std::size_t>(1, n / size());
+      std::vector<samples> of(size());
+      weft::wait_group wg;
+      for (std::size_t c = 0; c < size(); ++c) {
+        wg.go([this, c, each, &of, exchange] {
+          std::int64_t last = now_ns();
+          for (std::size_t i = 0; i < each; ++i) {
+            exchange(all_[c]);
+            std::int64_t now = now_ns();
+            of[c].add(now - std::exchange(last, now));
+          }
+        });
+      }
+      wg.wait();
+      times = {};
+      for (auto& s : of) times.add(s);
+    });
+    j.percentiles(times);
+  }
+
+ private:
+  std::vector<weft::net::tcp_stream> all_;
+};
 
 }  // namespace bench

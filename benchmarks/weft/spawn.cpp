@@ -26,6 +26,15 @@ void spawn_batch(bench::job& j) {
   });
 }
 
+// One producer that never waits: whoever else has nothing to do has to take from it.
+void fan_out(bench::job& j) {
+  j.measure(j.count(1'000'000), [](std::size_t n) {
+    weft::wait_group wg;
+    for (std::size_t i = 0; i < n; ++i) wg.go([] {});
+    wg.wait();
+  });
+}
+
 void wait_group(bench::job& j) {
   j.measure(j.count(2'000'000, batch), [](std::size_t n) {
     weft::wait_group wg;
@@ -37,6 +46,7 @@ void wait_group(bench::job& j) {
 }
 
 const bench::workloads here{
+    {"fan_out", fan_out},
     {"spawn_join", spawn_join},
     {"spawn_batch", spawn_batch},
     {"wait_group", wait_group},

@@ -11,6 +11,16 @@ void spawn_join(bench::job& j) {
   });
 }
 
+// A tenth of the others' number.
+void fan_out(bench::job& j) {
+  j.measure(j.count(100'000), [](std::size_t n) {
+    std::vector<boost::fibers::fiber> all;
+    all.reserve(n);
+    for (std::size_t i = 0; i < n; ++i) all.push_back(bench::start_small([] {}));
+    for (auto& f : all) f.join();
+  });
+}
+
 void spawn_batch(bench::job& j) {
   j.measure(j.count(200'000, batch), [](std::size_t n) {
     for (std::size_t i = 0; i < n; i += batch) bench::in_fibers(batch, [] {});
@@ -36,6 +46,7 @@ void forkjoin(bench::job& j) {
 }
 
 const bench::workloads here{
+    {"fan_out", fan_out},
     {"spawn_join", spawn_join},
     {"spawn_batch", spawn_batch},
     {"fib", forkjoin},

@@ -1,3 +1,4 @@
+#include <boost/fiber/condition_variable.hpp>
 #include <boost/fiber/mutex.hpp>
 
 #include <mutex>
@@ -21,7 +22,27 @@ void mutex_64(bench::job& j) {
   });
 }
 
+void condition(bench::job& j) {
+  j.measure(j.count(200'000), [](std::size_t n) {
+    boost::fibers::mutex m;
+    boost::fibers::condition_variable changed;
+    int turn = 0;
+    auto take_turns = [&](int me) {
+      std::unique_lock lock(m);
+      for (std::size_t i = 0; i < n; ++i) {
+        changed.wait(lock, [&] { return turn == me; });
+        turn = 1 - me;
+        changed.notify_one();
+      }
+    };
+    auto other = bench::start([&] { take_turns(0); });
+    take_turns(1);
+    other.join();
+  });
+}
+
 const bench::workloads here{
+    {"condition", condition},
     {"mutex_64", mutex_64},
 };
 

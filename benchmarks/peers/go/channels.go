@@ -1,24 +1,36 @@
 package main
 
-import "sync"
+import (
+	"runtime"
+	"sync"
+)
+
+func roundtrip(j *job, count int, onThreads bool) {
+	ping, pong := make(chan int), make(chan int)
+	go func() {
+		if onThreads {
+			runtime.LockOSThread()
+		}
+		for v := range ping {
+			pong <- v
+		}
+	}()
+	if onThreads {
+		runtime.LockOSThread()
+	}
+	j.measure(j.count(count, 1), func(n int) {
+		v := 0
+		for i := 0; i < n; i++ {
+			ping <- v
+			v = <-pong
+		}
+	})
+	close(ping)
+}
 
 func init() {
-	workloads["roundtrip"] = func(j *job) {
-		ping, pong := make(chan int), make(chan int)
-		go func() {
-			for v := range ping {
-				pong <- v
-			}
-		}()
-		j.measure(j.count(1_000_000, 1), func(n int) {
-			v := 0
-			for i := 0; i < n; i++ {
-				ping <- v
-				v = <-pong
-			}
-		})
-		close(ping)
-	}
+	workloads["roundtrip"] = func(j *job) { roundtrip(j, 1_000_000, false) }
+	workloads["roundtrip_threads"] = func(j *job) { roundtrip(j, 40_000, true) }
 	workloads["buffered_1_1"] = func(j *job) { throughBuffer(j, 1) }
 	workloads["buffered_8_8"] = func(j *job) { throughBuffer(j, 8) }
 }

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 )
 
 const messageSize = 64
@@ -45,30 +46,61 @@ func echo(c net.Conn, buffer []byte) {
 	check(err)
 }
 
-func echoOn(j *job, connections int) {
-	server := startEchoServer()
-	var conns []net.Conn
-	for i := 0; i < connections; i++ {
-		conns = append(conns, connect(server))
-	}
-	j.measure(j.count(50_000, connections), func(n int) {
+// talk measures exchange, called on all of the connections at once, full times altogether, and how long one takes.
+func talk(j *job, conns []net.Conn, full int, exchange func(c net.Conn)) {
+	var times []time.Duration
+	j.measure(j.count(full, len(conns)), func(n int) {
+		each := n / len(conns)
+		if each == 0 {
+			each = 1
+		}
+		of := make([][]time.Duration, len(conns))
 		var wg sync.WaitGroup
-		for i := range conns {
-			c := conns[i]
+		for k := range conns {
+			i, c := k, conns[k]
 			wg.Add(1)
 			go func() {
 				defer wg.Done()
-				buffer := make([]byte, messageSize)
-				for i := 0; i < n/connections; i++ {
-					echo(c, buffer)
+				last := time.Now()
+				for k := 0; k < each; k++ {
+					exchange(c)
+					now := time.Now()
+					of[i] = append(of[i], now.Sub(last))
+					last = now
 				}
 			}()
 		}
 		wg.Wait()
+		times = nil
+		for _, some := range of {
+			times = append(times, some...)
+		}
+	})
+	j.percentiles(times)
+}
+
+func connectAll(address string, n int) []net.Conn {
+	var conns []net.Conn
+	for i := 0; i < n; i++ {
+		conns = append(conns, connect(address))
+	}
+	return conns
+}
+
+func echoOn(j *job, n, messages int) {
+	before := residentBytes()
+	conns := connectAll(startEchoServer(), connections(n))
+	time.Sleep(50 * time.Millisecond) // all are accepted
+	j.note("bytes_per_connection", float64(residentBytes()-before)/float64(len(conns)))
+	talk(j, conns, messages, func(c net.Conn) {
+		var buffer [messageSize]byte
+		echo(c, buffer[:])
 	})
 }
 
 func init() {
-	workloads["echo"] = func(j *job) { echoOn(j, 1) }
-	workloads["echo_64"] = func(j *job) { echoOn(j, 64) }
+	workloads["echo"] = func(j *job) { echoOn(j, 1, 50_000) }
+	workloads["echo_64"] = func(j *job) { echoOn(j, 64, 50_000) }
+	workloads["echo_1k"] = func(j *job) { echoOn(j, 1000, 100_000) }
+	workloads["echo_10k"] = func(j *job) { echoOn(j, 10_000, 200_000) }
 }

@@ -44,6 +44,17 @@ func (j *job) countInMemory(full, bytesEach int) int {
 	return n
 }
 
+// connections tells how many connections that have both their ends in this process: wanted, if there are descriptors for
+// them. Go has raised the soft limit when the process started.
+func connections(wanted int) int {
+	var files syscall.Rlimit
+	check(syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files))
+	if most := int(files.Cur-100) / 2; most < wanted {
+		return most
+	}
+	return wanted
+}
+
 func (j *job) period() time.Duration {
 	if j.scale < 0.2 {
 		return time.Second / 5
@@ -68,18 +79,24 @@ func (j *job) measureOnce(n int, f func()) {
 
 // report reports percentiles; the median stands for ns_per_op.
 func (j *job) report(samples []time.Duration) {
+	j.percentiles(samples)
+	j.nsPerOp = float64(samples[len(samples)/2])
+	j.ops = len(samples)
+}
+
+// percentiles reports them beside what was measured.
+func (j *job) percentiles(samples []time.Duration) {
 	sort.Slice(samples, func(a, b int) bool { return samples[a] < samples[b] })
-	percentile := func(p int) float64 {
-		i := p * len(samples) / 100
+	percentile := func(p float64) float64 {
+		i := int(p / 100 * float64(len(samples)))
 		if i == len(samples) {
 			i--
 		}
 		return float64(samples[i])
 	}
-	j.nsPerOp = percentile(50)
-	j.ops = len(samples)
 	j.note("p50_ns", percentile(50))
 	j.note("p99_ns", percentile(99))
+	j.note("p999_ns", percentile(99.9))
 	j.note("max_ns", percentile(100))
 }
 

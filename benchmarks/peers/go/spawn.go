@@ -15,6 +15,16 @@ func init() {
 			}
 		})
 	}
+	workloads["fan_out"] = func(j *job) {
+		j.measure(j.count(1_000_000, 1), func(n int) {
+			var wg sync.WaitGroup
+			for i := 0; i < n; i++ {
+				wg.Add(1)
+				go wg.Done()
+			}
+			wg.Wait()
+		})
+	}
 	batches := func(j *job) {
 		j.measure(j.count(2_000_000, batch), func(n int) {
 			var wg sync.WaitGroup

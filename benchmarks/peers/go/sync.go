@@ -23,4 +23,55 @@ func init() {
 			sink = counter
 		})
 	}
+	workloads["rwmutex_64"] = func(j *job) {
+		j.measure(j.count(5_000_000, 64), func(n int) {
+			var m sync.RWMutex
+			var wg sync.WaitGroup
+			counter := 0
+			for g := 0; g < 64; g++ {
+				wg.Add(1)
+				go func() {
+					defer wg.Done()
+					seen := 0
+					for i := 0; i < n/64; i++ {
+						if i%16 == 0 {
+							m.Lock()
+							counter++
+							m.Unlock()
+						} else {
+							m.RLock()
+							seen += counter
+							m.RUnlock()
+						}
+					}
+				}()
+			}
+			wg.Wait()
+		})
+	}
+	workloads["condition"] = func(j *job) {
+		j.measure(j.count(500_000, 1), func(n int) {
+			var m sync.Mutex
+			changed := sync.NewCond(&m)
+			turn := 0
+			var wg sync.WaitGroup
+			for g := 0; g < 2; g++ {
+				me := g
+				wg.Add(1)
+				go func() {
+					defer wg.Done()
+					m.Lock()
+					defer m.Unlock()
+					for i := 0; i < n; i++ {
+						for turn != me {
+							changed.Wait()
+						}
+						turn = 1 - me
+						changed.Signal()
+					}
+				}()
+			}
+			wg.Wait()
+		})
+	}
 }

@@ -47,7 +47,8 @@ std::pair<int, int> connection() {
   return {client, server};
 }
 
-void echo_on(bench::job& j, std::size_t connections) {
+void echo_on(bench::job& j, std::size_t wanted, std::size_t messages) {
+  const std::size_t connections = bench::job::connections(wanted);
   int poller = check(epoll_create1(0));
   std::vector<int> clients, servers;
   for (std::size_t i = 0; i < connections; ++i) {
@@ -61,7 +62,7 @@ void echo_on(bench::job& j, std::size_t connections) {
       check(epoll_ctl(poller, EPOLL_CTL_ADD, fd, &e));
     }
   }
-  j.measure(j.count(50'000, connections), [&](std::size_t n) {
+  j.measure(j.count(messages, connections), [&](std::size_t n) {
     std::size_t to_send = n / connections * connections, to_receive = to_send;
     for (int fd : clients) {
       if (to_send == 0) break;
@@ -86,8 +87,10 @@ void echo_on(bench::job& j, std::size_t connections) {
 }
 
 const bench::workloads here{
-    {"echo", [](bench::job& j) { echo_on(j, 1); }},
-    {"echo_64", [](bench::job& j) { echo_on(j, 64); }},
+    {"echo", [](bench::job& j) { echo_on(j, 1, 50'000); }},
+    {"echo_64", [](bench::job& j) { echo_on(j, 64, 50'000); }},
+    {"echo_1k", [](bench::job& j) { echo_on(j, 1000, 100'000); }},
+    {"echo_10k", [](bench::job& j) { echo_on(j, 10'000, 200'000); }},
 };
 
 }  // namespace

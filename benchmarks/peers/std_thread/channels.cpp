@@ -41,6 +41,7 @@ const bench::workloads here{
     {"buffered_1_1", [](bench::job& j) { through_buffer(j, 1); }},
     {"buffered_8_8", [](bench::job& j) { through_buffer(j, 8); }},
     {"roundtrip", roundtrip},
+    {"roundtrip_threads", roundtrip},
 };
 
 }  // namespace

@@ -1,24 +1,41 @@
+#include <algorithm>
+
 #include "benchmarks/peers/std_thread/sockets.hpp"
 #include "benchmarks/support/bench.hpp"
 
 namespace {
 
-void echo_on(bench::job& j, std::size_t connections) {
+void echo_on(bench::job& j, std::size_t connections, std::size_t messages) {
+  std::size_t before = bench::resident_bytes();
   bench::echo_connections all(connections);
-  j.measure(j.count(50'000, connections), [&](std::size_t n) {
+  j.note("bytes_per_connection",
+         static_cast<double>(bench::resident_bytes() - before) / static_cast<double>(connections));
+  bench::samples times;
+  j.measure(j.count(messages, connections), [&](std::size_t n) {
+    const std::size_t each = std::max<std::size_t>(1, n / connections);
+    std::vector<bench::samples> of(connections);
     std::vector<std::thread> clients;
-    for (int fd : all.clients()) {
-      clients.emplace_back([=] {
-        for (std::size_t i = 0; i < n / connections; ++i) bench::echo(fd);
+    for (std::size_t c = 0; c < connections; ++c) {
+      clients.emplace_back([&, c] {
+        std::int64_t last = bench::now_ns();
+        for (std::size_t i = 0; i < each; ++i) {
+          bench::echo(all.clients()[c]);
+          std::int64_t now = bench::now_ns();
+          of[c].add(now - std::exchange(last, now));
+        }
       });
     }
     for (auto& t : clients) t.join();
+    times = {};
+    for (auto& s : of) times.add(s);
   });
+  j.percentiles(times);
 }
 
 const bench::workloads here{
-    {"echo", [](bench::job& j) { echo_on(j, 1); }},
-    {"echo_64", [](bench::job& j) { echo_on(j, 64); }},
+    {"echo", [](bench::job& j) { echo_on(j, 1, 50'000); }},
+    {"echo_64", [](bench::job& j) { echo_on(j, 64, 50'000); }},
+    {"echo_1k", [](bench::job& j) { echo_on(j, 1000, 50'000); }},
 };
 
 }  // namespace

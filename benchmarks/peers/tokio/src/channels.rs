@@ -1,5 +1,6 @@
 //! Tokio has no unbuffered channel: the smallest one holds a value.
 
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
@@ -18,6 +19,35 @@ async fn roundtrip(j: &mut Job) {
         ping.send(v).await.unwrap();
         v = ponged.recv().await.unwrap();
     });
+}
+
+/// Two tasks, each on a thread of its own: two threads that block on them.
+async fn roundtrip_threads(j: &mut Job) {
+    let (ping, mut pinged) = mpsc::channel(1);
+    let (pong, mut ponged) = mpsc::channel(1);
+    let (runtime, other_runtime) = (Handle::current(), Handle::current());
+    let other = std::thread::spawn(move || {
+        other_runtime.block_on(async {
+            while let Some(v) = pinged.recv().await {
+                pong.send(v).await.unwrap();
+            }
+        })
+    });
+    block_in_thread(|| {
+        runtime.block_on(async {
+            let mut v = 0;
+            measure!(j, j.count(40_000, 1), n => for _ in 0..n {
+                ping.send(v).await.unwrap();
+                v = ponged.recv().await.unwrap();
+            });
+        })
+    });
+    drop(ping);
+    other.join().unwrap();
+}
+
+fn block_in_thread(work: impl FnOnce() + Send) {
+    std::thread::scope(|threads| threads.spawn(work).join().unwrap());
 }
 
 async fn one_to_one(n: usize) {
@@ -59,6 +89,7 @@ async fn buffered_8_8(j: &mut Job) {
 
 pub const HERE: &[Workload] = &[
     ("roundtrip", |j| Box::pin(roundtrip(j))),
+    ("roundtrip_threads", |j| Box::pin(roundtrip_threads(j))),
     ("buffered_1_1", |j| Box::pin(buffered_1_1(j))),
     ("buffered_8_8", |j| Box::pin(buffered_8_8(j))),
 ];

@@ -1,9 +1,12 @@
+use std::future::Future;
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::sleep;
 
-use crate::job::{Job, Workload};
+use crate::job::{resident_bytes, Job, Workload};
 
 const MESSAGE: usize = 64;
 
@@ -43,34 +46,77 @@ pub async fn echo(stream: &mut TcpStream) {
     stream.read_exact(&mut buffer).await.unwrap();
 }
 
-async fn talk(streams: &mut Vec<TcpStream>, n: usize) {
-    let each = n / streams.len();
+/// Something there and back, in a stream that is given back.
+pub trait Exchange: Fn(TcpStream) -> Self::Future + Copy + Send + 'static {
+    type Future: Future<Output = TcpStream> + Send;
+}
+impl<F: Fn(TcpStream) -> R + Copy + Send + 'static, R: Future<Output = TcpStream> + Send> Exchange for F {
+    type Future = R;
+}
+
+async fn talk_once(streams: &mut Vec<TcpStream>, n: usize, exchange: impl Exchange) -> Vec<Duration> {
+    let each = (n / streams.len()).max(1);
     let tasks: Vec<_> = streams
         .drain(..)
         .map(|mut stream| {
             tokio::spawn(async move {
+                let mut times = Vec::new();
+                let mut last = Instant::now();
                 for _ in 0..each {
-                    echo(&mut stream).await;
+                    stream = exchange(stream).await;
+                    let now = Instant::now();
+                    times.push(now - last);
+                    last = now;
                 }
-                stream
+                (stream, times)
             })
         })
         .collect();
+    let mut all = Vec::new();
     for task in tasks {
-        streams.push(task.await.unwrap());
+        let (stream, times) = task.await.unwrap();
+        streams.push(stream);
+        all.extend(times);
     }
+    all
 }
 
-async fn echo_on(j: &mut Job, connections: usize) {
-    let server = start_echo_server().await;
+/// Measures `exchange`, called on all of the streams at once, `full` times altogether, and how long one takes.
+pub async fn talk(j: &mut Job, streams: &mut Vec<TcpStream>, full: usize, exchange: impl Exchange) {
+    let mut times = Vec::new();
+    measure!(j, j.count(full, streams.len()), n => {
+        times.clear(); // the warm-up's
+        times.extend(talk_once(streams, n, exchange).await);
+    });
+    j.percentiles(&mut times);
+}
+
+pub async fn connect_all(server: SocketAddr, n: usize) -> Vec<TcpStream> {
     let mut streams = Vec::new();
-    for _ in 0..connections {
+    for _ in 0..n {
         streams.push(connect(server).await);
     }
-    measure!(j, j.count(50_000, connections), n => talk(&mut streams, n).await);
+    streams
+}
+
+async fn echo_on(j: &mut Job, connections: usize, messages: usize) {
+    let before = resident_bytes();
+    let mut streams = connect_all(start_echo_server().await, Job::connections(connections)).await;
+    sleep(Duration::from_millis(50)).await; // all are accepted
+    j.note(
+        "bytes_per_connection",
+        (resident_bytes() - before) as f64 / streams.len() as f64,
+    );
+    let exchange = |mut stream| async {
+        echo(&mut stream).await;
+        stream
+    };
+    talk(j, &mut streams, messages, exchange).await;
 }
 
 pub const HERE: &[Workload] = &[
-    ("echo", |j| Box::pin(echo_on(j, 1))),
-    ("echo_64", |j| Box::pin(echo_on(j, 64))),
+    ("echo", |j| Box::pin(echo_on(j, 1, 50_000))),
+    ("echo_64", |j| Box::pin(echo_on(j, 64, 50_000))),
+    ("echo_1k", |j| Box::pin(echo_on(j, 1000, 100_000))),
+    ("echo_10k", |j| Box::pin(echo_on(j, 10_000, 200_000))),
 ];

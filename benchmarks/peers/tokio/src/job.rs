@@ -59,6 +59,17 @@ impl Job {
             .min(proc_field("/proc/meminfo", "MemAvailable:") / 4 * 3 / bytes_each)
     }
 
+    /// How many connections that have both their ends in this process: `wanted`, if there are descriptors for them.
+    pub fn connections(wanted: usize) -> usize {
+        unsafe {
+            let mut files = std::mem::zeroed();
+            libc::getrlimit(libc::RLIMIT_NOFILE, &mut files);
+            files.rlim_cur = files.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &files);
+            wanted.min((files.rlim_cur as usize - 100) / 2)
+        }
+    }
+
     pub fn period(&self) -> Duration {
         Duration::from_secs_f64(self.scale.max(0.2))
     }
@@ -77,15 +88,21 @@ impl Job {
 
     /// Reports percentiles; the median stands for ns_per_op.
     pub fn report(&mut self, samples: &mut [Duration]) {
+        self.percentiles(samples);
+        self.ns_per_op = samples[samples.len() / 2].as_nanos() as f64;
+        self.ops = samples.len();
+    }
+
+    /// Reports percentiles beside what was measured.
+    pub fn percentiles(&mut self, samples: &mut [Duration]) {
         samples.sort_unstable();
         let percentile = |p: f64| {
             let i = (p / 100.0 * samples.len() as f64) as usize;
             samples[i.min(samples.len() - 1)].as_nanos() as f64
         };
-        self.ns_per_op = percentile(50.0);
-        self.ops = samples.len();
         self.note("p50_ns", percentile(50.0));
         self.note("p99_ns", percentile(99.0));
+        self.note("p999_ns", percentile(99.9));
         self.note("max_ns", percentile(100.0));
     }
 

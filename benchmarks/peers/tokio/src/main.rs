@@ -2,6 +2,7 @@
 //!
 //!     PROGRAM WORKLOAD PROCS [SCALE]     runs one and prints one line of JSON
 //!     PROGRAM list                       prints the names of its workloads
+//!     PROGRAM ticks PORT COUNT           is started by wake_idle
 
 #[macro_use]
 mod job;
@@ -10,6 +11,8 @@ mod channels;
 mod echo;
 mod forkjoin;
 mod hogs;
+mod http;
+mod idle;
 mod select;
 mod sieve;
 mod skynet;
@@ -29,6 +32,8 @@ const ALL: &[&[Workload]] = &[
     echo::HERE,
     forkjoin::HERE,
     hogs::HERE,
+    http::HERE,
+    idle::HERE,
     select::HERE,
     sieve::HERE,
     skynet::HERE,
@@ -55,6 +60,10 @@ fn main() -> ExitCode {
         for (name, _) in ALL.iter().copied().flatten() {
             println!("{name}");
         }
+        return ExitCode::SUCCESS;
+    }
+    if args.len() == 4 && args[1] == "ticks" {
+        idle::tick(args[2].parse().expect("a port"), args[3].parse().expect("a count"));
         return ExitCode::SUCCESS;
     }
     if args.len() != 3 && args.len() != 4 {

@@ -1,6 +1,7 @@
+use std::hint::black_box;
 use std::sync::Arc;
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify, RwLock};
 use tokio_util::task::TaskTracker;
 
 use crate::job::{Job, Workload};
@@ -24,4 +25,57 @@ async fn mutex_64(j: &mut Job) {
     measure!(j, j.count(10_000_000, 64), n => one_mutex(n).await);
 }
 
-pub const HERE: &[Workload] = &[("mutex_64", |j| Box::pin(mutex_64(j)))];
+/// One in 16 writes.
+async fn read_and_write(n: usize) {
+    let counter = Arc::new(RwLock::new(0));
+    let tasks = TaskTracker::new();
+    for _ in 0..64 {
+        let counter = counter.clone();
+        tasks.spawn(async move {
+            for i in 0..n / 64 {
+                if i % 16 == 0 {
+                    *counter.write().await += 1;
+                } else {
+                    black_box(*counter.read().await);
+                }
+            }
+        });
+    }
+    tasks.close();
+    tasks.wait().await;
+}
+
+async fn rwmutex_64(j: &mut Job) {
+    measure!(j, j.count(5_000_000, 64), n => read_and_write(n).await);
+}
+
+/// Tokio has no condition variable: a Notify beside a mutex that is held only to look.
+async fn turns(n: usize) {
+    let turn = Arc::new(std::sync::Mutex::new(0));
+    let changed = Arc::new([Notify::new(), Notify::new()]);
+    let tasks = TaskTracker::new();
+    for me in 0..2 {
+        let (turn, changed) = (turn.clone(), changed.clone());
+        tasks.spawn(async move {
+            for _ in 0..n {
+                while *turn.lock().unwrap() != me {
+                    changed[me].notified().await;
+                }
+                *turn.lock().unwrap() = 1 - me;
+                changed[1 - me].notify_one();
+            }
+        });
+    }
+    tasks.close();
+    tasks.wait().await;
+}
+
+async fn condition(j: &mut Job) {
+    measure!(j, j.count(500_000, 1), n => turns(n).await);
+}
+
+pub const HERE: &[Workload] = &[
+    ("condition", |j| Box::pin(condition(j))),
+    ("mutex_64", |j| Box::pin(mutex_64(j))),
+    ("rwmutex_64", |j| Box::pin(rwmutex_64(j))),
+];

@@ -78,7 +78,8 @@ def build_tokio():
         return None
     lock = (source / "Cargo.lock").read_text()
     version = re.search(r'name = "tokio"\nversion = "([^"]*)"', lock)[1]
-    return Peer("tokio", folder / "release" / "tokio-bench", f"{version} ({output(['rustc', '--version']).split(' (')[0]})")
+    rust = output(["rustc", "--version"]).split(" (")[0]
+    return Peer("tokio", folder / "release" / "tokio-bench", f"{version} ({rust})")
 
 
 def boost_version():
@@ -109,5 +110,6 @@ def all_peers(build):
     if (programs / "boost-fiber-bench").exists():
         peers.append(Peer("boost.fiber", programs / "boost-fiber-bench", boost_version()))
     peers.append(Peer("std::thread", programs / "std-thread-bench"))
-    peers.append(Peer("limit", programs / "limits-bench", "the bare machine", any_procs=False))
+    if (programs / "limits-bench").exists():
+        peers.append(Peer("limit", programs / "limits-bench", "the bare machine", any_procs=False))
     return [p for p in peers if p]

@@ -3,9 +3,10 @@
 import statistics
 from dataclasses import dataclass
 
-from harness.rows import ROWS
+from harness.rows import PEERS, ROWS
 
 BASE = "go"
+LIMIT = "limit"
 
 
 @dataclass
@@ -45,13 +46,24 @@ class Line:
     row: object
     procs: int
     cells: dict  # peer's name → Cell
-    cpu_ratio: float | None
+    cpu: dict  # the same: CPU time
     subject: str
     base: str
 
+    def against(self, peer):
+        """The subject's time as a part of the peer's."""
+        return ratio(self.cells.get(self.subject), self.cells.get(peer))
+
+    def cpu_against(self, peer):
+        return ratio(self.cpu.get(self.subject), self.cpu.get(peer))
+
     @property
     def ratio(self):
-        return ratio(self.cells.get(self.subject), self.cells.get(self.base))
+        return self.against(self.base)
+
+    @property
+    def cpu_ratio(self):
+        return self.cpu_against(self.base)
 
     @property
     def ratio_range(self):
@@ -64,9 +76,18 @@ class Line:
     def target(self):
         return self.row.ratio_for(self.procs)
 
+    def most(self, peer):
+        """What against(peer) is to be at most; None: there is no such target."""
+        if peer == self.base:
+            return self.target
+        return self.row.times_limit if peer == LIMIT else PEERS.get(peer)
+
+    def loses_to(self, peer):
+        return peer != LIMIT and (self.against(peer) or 0) > 1
+
     @property
-    def loses(self):
-        return self.ratio is not None and self.ratio > 1
+    def winners(self):
+        return [p for p in self.cells if p != self.subject and self.loses_to(p)]
 
     @property
     def excess(self):
@@ -86,7 +107,7 @@ class Line:
 def lines(runs, subject="weft", base=BASE):
     peers = list(dict.fromkeys(r["peer"] for r in runs))
     all_procs = sorted({r["procs"] for r in runs})
-    single = {p for p in peers if {r["procs"] for r in runs if r["peer"] == p} == {all_procs[0]} and p == "limit"}
+    single = {p for p in peers if {r["procs"] for r in runs if r["peer"] == p} == {all_procs[0]} and p == LIMIT}
     result = []
     for row in ROWS:
         for procs in all_procs:
@@ -97,7 +118,7 @@ def lines(runs, subject="weft", base=BASE):
                     cells[peer] = c
                 cpu[peer] = cell(runs, peer, row.workload, at, "cpu_ns_per_op") if row.metric == "ns_per_op" else None
             if cells.get(subject):
-                result.append(Line(row, procs, cells, ratio(cpu.get(subject), cpu.get(base)), subject, base))
+                result.append(Line(row, procs, cells, cpu, subject, base))
     return result
 
 
@@ -130,11 +151,27 @@ def target_text(line):
 
 
 def verdict(line):
-    if line.loses:
-        return "**loses**"
-    if line.excess is None:
+    """Whether all targets are reached, those against other peers too."""
+    if line.winners:
+        return "**loses**" + ("" if line.winners == [line.base] else f" to {', '.join(line.winners)}")
+    known = [excess for excess in (line.excess, *(excess_over(line, p) for p in line.cells)) if excess is not None]
+    if not known:
         return ""
-    return "ok" if line.excess <= 1 else "misses"
+    return "ok" if max(known) <= 1 else "misses"
+
+
+def excess_over(line, peer):
+    """How many times over the target against a peer that is not the base."""
+    most, r = line.most(peer), line.against(peer)
+    return r / most if peer != line.base and most and r is not None else None
+
+
+def beside(line, peer):
+    """What a peer takes, and weft's part of it."""
+    c, r = line.cells.get(peer), line.against(peer)
+    if not c:
+        return ""
+    return quantity(c.median, line.row.metric) + (f" ({r:.2f})" if r is not None else "")
 
 
 def table(head, body):
@@ -153,24 +190,59 @@ def name(line):
     return f"{line.row.title}, {line.procs} P"
 
 
-def losses(all_lines):
-    lost = sorted((x for x in all_lines if x.loses), key=lambda x: -x.ratio)
-    missed = sorted((x for x in all_lines if x.excess and x.excess > 1), key=lambda x: -x.excess)
+def summary(all_lines, peers):
+    """How weft does against each peer: a row each."""
+    body = []
+    for peer in peers:
+        known = [x for x in all_lines if x.against(peer)]
+        if not known:
+            continue
+        with_target = [x for x in known if x.most(peer)]
+        reached = sum(x.against(peer) <= x.most(peer) for x in with_target)
+        ahead = "" if peer == LIMIT else f"{sum(not x.loses_to(peer) for x in known)} of {len(known)}"
+        mean = statistics.geometric_mean(x.against(peer) for x in known)
+        body.append([peer, ahead, f"{reached} of {len(with_target)}" if with_target else "", number(mean)])
+    return table(["weft against", "ahead", "target reached", "geometric mean of the ratios"], body)
+
+
+def worst(all_lines, peer, heading, key, chosen):
+    found = sorted((x for x in all_lines if chosen(x)), key=key, reverse=True)
+    if not found:
+        return []
+    cpu = lambda x: f" (CPU time: {c:.2f})" if (c := x.cpu_against(peer)) is not None else ""
+    return [heading, *(f"- {name(x)}: {x.against(peer):.2f} times {peer}{cpu(x)}" for x in found), ""]
+
+
+def losses(all_lines, peers):
     text = []
-    if lost:
-        text.append(f"Slower than {lost[0].base}, worst first:\n")
-        text += [f"- {name(x)}: {x.ratio:.2f} times {x.base}" + cpu_note(x) for x in lost]
-    else:
-        text.append(f"Nowhere slower than {BASE}.")
+    for peer in peers:
+        if peer == LIMIT:
+            continue
+        heading = f"Slower than {peer}, worst first:\n"
+        lost = worst(all_lines, peer, heading, lambda x: x.against(peer), lambda x: x.loses_to(peer))
+        text += lost or ([f"Nowhere slower than {peer}.\n"] if any(x.against(peer) for x in all_lines) else [])
+    missed = sorted((x for x in all_lines if x.excess and x.excess > 1), key=lambda x: -x.excess)
     if missed:
-        text.append("\nShort of the target, worst first:\n")
+        text.append("Short of the target, worst first:\n")
         for x in missed:
             mine = quantity(x.cells[x.subject].median, x.row.metric)
             what = mine if x.row.at_most else f"{x.ratio:.2f}"
             text.append(f"- {name(x)}: {what}, target {target_text(x)}" + ("" if x.row.at_most else cpu_note(x)))
+        text.append("")
+    for peer in peers:
+        if peer == BASE:
+            continue
+        what = "Farther from the limit than the target" if peer == LIMIT else f"Short of the target against {peer}"
+        text += worst(
+            all_lines,
+            peer,
+            f"{what}, worst first:\n",
+            lambda x: excess_over(x, peer),
+            lambda x: not x.loses_to(peer) and (excess_over(x, peer) or 0) > 1,
+        )
     first = [x for x in all_lines if x.misses_first]
     if first:
-        text.append("\nShort of the first milestone's half of Go's: " + "; ".join(name(x) for x in first) + ".")
+        text.append("Short of the first milestone's half of Go's: " + "; ".join(name(x) for x in first) + ".\n")
     return "\n".join(text)
 
 
@@ -187,11 +259,12 @@ def failures(runs):
 def conditions(data):
     m, s = data["machine"], data["settings"]
     rounds = max((r["round"] for r in data["runs"]), default=0)
+    versions = [f"{p['name']} {p['version']}" for p in data["peers"] if p["version"] and p["name"] not in ("weft", LIMIT)]
     what = "two versions of weft" if s["command"] == "compare" else f"weft {data['commit']}"
     text = [
         f"- {m['when']}, {what}, {rounds} rounds at scale {s['scale']:g}, interleaved; medians, and ± half of the range",
         f"- {m['cpu']}{' (virtual machine)' if m['virtual'] else ''}, {m['cpus']} CPUs, {m['memory']}; {m['kernel']}",
-        f"- {m['compiler']}; " + ", ".join(f"{p['name']} {p['version']}" for p in data["peers"] if p["version"] and p["name"] not in ("weft", "limit")),
+        f"- {m['compiler']}; {', '.join(versions)}",
     ]
     other = f"other processes used {data['other_load'] * 100:.0f} % of the CPUs meanwhile"
     if s.get("priority"):
@@ -206,7 +279,8 @@ def conditions(data):
 
 def page(data):
     all_lines = lines(data["runs"])
-    others = [p["name"] for p in data["peers"] if p["name"] not in ("weft", BASE)]
+    peers = [p["name"] for p in data["peers"] if p["name"] != "weft"]
+    others = [p for p in peers if p != BASE]
     body = []
     for x in all_lines:
         body.append(
@@ -220,7 +294,7 @@ def page(data):
                 number(x.cpu_ratio),
                 target_text(x),
                 verdict(x),
-                *[quantity(c.median, x.row.metric) if (c := x.cells.get(o)) else "" for o in others],
+                *[beside(x, o) for o in others],
             ]
         )
     head = ["workload", "P", "weft", "go", "weft/go", "range", "CPU time", "target", "", *others]
@@ -229,8 +303,10 @@ def page(data):
         [
             "### Where weft loses\n",
             *(["Failed:\n\n" + failed + "\n"] if failed else []),
-            losses(all_lines),
-            "\n### All\n",
+            summary(all_lines, peers) + "\n",
+            losses(all_lines, peers),
+            "### All\n",
+            "In brackets: weft's part of it.\n",
             table(head, body),
             "",
             conditions(data),

@@ -56,7 +56,7 @@ M* regain_p(M* m) noexcept {
 
 }  // namespace
 
-M* give_way(M* m) noexcept { return static_cast<M*>(switch_to(m, &m->g0, queue_globally, nullptr)); }
+M* give_way(M* m) noexcept { return suspend(m, queue_globally, nullptr); }
 
 M* enter_slow(M* m) noexcept {
   for (;;) {
@@ -67,6 +67,7 @@ M* enter_slow(M* m) noexcept {
     // gives up, or takes the P that is regained here.
     if (r & request::in_syscall) {
       m = finish_syscall(m);
+      if (WEFT_UNLIKELY(r & request::hazard)) m = give_way(m);  // it may come back on another M, so it does
       continue;
     }
     if (r & request::revoked) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace weft::rt {
 
@@ -62,6 +63,16 @@ G* global_one(P* p, std::uint32_t max) noexcept {
   if (sched.global_size.load(relaxed) == 0) return nullptr;
   lock_guard hold(sched.mutex);
   return global_get(p, max);
+}
+
+// With hazard.cpp every goroutine comes by here, and none by next_local (park.cpp), which sees to it that runnext does
+// not always win.
+G* local_one(M* m, P* p, bool* inherit) noexcept {
+  if (WEFT_LIKELY(!(m->requests.load(relaxed) & request::hazard))) return p->runq.get(inherit);
+  G* g = dispatches(p) % 2 ? p->runq.get_from_ring() : nullptr;
+  if (!g) g = p->runq.get(inherit);
+  *inherit = false;
+  return g;
 }
 
 // runnext of a P that runs belongs to a conversation: it will most likely run there in a moment, with a warm cache.
@@ -300,6 +311,7 @@ G* find_runnable(M* m, bool* inherit) noexcept {
       stopm(m);
       continue;
     }
+    if (WEFT_UNLIKELY(m->picked != nullptr)) return std::exchange(m->picked, nullptr);  // passed on with the P
     if (WEFT_UNLIKELY(sched.world_stopping.load(acquire))) {
       stop_for_the_world(m);
       continue;
@@ -320,7 +332,7 @@ G* find_runnable(M* m, bool* inherit) noexcept {
       plan_next_look(p, now, next_timer);
     }
 
-    if (G* g = p->runq.get(inherit)) return g;
+    if (G* g = local_one(m, p, inherit)) return g;
     *inherit = false;
     if (G* g = global_one(p, 0)) return g;
     if (G* g = take_newcomer(p)) return g;

@@ -9,6 +9,7 @@
 #include "netpoll/netpoll.hpp"
 #include "runtime/copies.hpp"
 #include "runtime/g_pool.hpp"
+#include "runtime/held_locks.hpp"
 #include "runtime/sanitizer.hpp"
 #include "sched/proc.hpp"
 
@@ -134,6 +135,7 @@ void start_runtime(const scheduler_options& options) {
     calibrate_ticks();
     reset();
     sched.options = options;
+    if (options.hazard) watch_mutexes();
     sched.follow_cpus.store(options.follow_cpus, relaxed);
     pthread_sigmask(SIG_SETMASK, nullptr, &sched.signal_mask);
     sched.default_stacks = stack_class_for(options.stack_size);

@@ -114,9 +114,15 @@ M* park(M* m, after_switch commit, void* arg, wait_reason why) noexcept {
   p->count.parks[static_cast<std::size_t>(why)].add();
   g->wait_since = sched.coarse_now.load(relaxed);
   if (WEFT_UNLIKELY(stack_canaries_in_use())) stack_check_canary(g);
-  G* next = WEFT_UNLIKELY(must_visit_scheduler(m, p)) ? nullptr : next_local(m, p);
+  if (WEFT_UNLIKELY(must_visit_scheduler(m, p))) return suspend(m, commit, arg);
+  G* next = next_local(m, p);
   if (next && !next->context) begin(p, next);
   return static_cast<M*>(switch_to(m, next ? next : &m->g0, commit, arg));
+}
+
+WEFT_NOINLINE M* suspend(M* m, after_switch commit, void* arg) noexcept {
+  if (WEFT_UNLIKELY(m->requests.load(relaxed) & request::hazard)) return suspend_in_hazard(m, commit, arg);
+  return static_cast<M*>(switch_to(m, &m->g0, commit, arg));
 }
 
 M* park_until(M* m, wait_ticket ticket, after_switch commit, void* arg, wait_reason why, nanos deadline,
@@ -227,9 +233,12 @@ M* yield_now(M* m) noexcept {
   P* p = m->p.load(relaxed);
   p->count.yields.add();
   if (WEFT_UNLIKELY(stack_canaries_in_use())) stack_check_canary(g);
-  bool visit = must_visit_scheduler(m, p);
-  G* next = visit ? nullptr : next_local(m, p);
-  if (!next && !visit && !m->picked && sched.global_size.load(relaxed) == 0) return m;  // nobody else
+  if (WEFT_UNLIKELY(must_visit_scheduler(m, p))) {
+    g->set_state(g_state::running, g_state::runnable);
+    return suspend(m, queue_again, nullptr);
+  }
+  G* next = next_local(m, p);
+  if (!next && !m->picked && sched.global_size.load(relaxed) == 0) return m;  // nobody else
   if (next && !next->context) begin(p, next);
   g->set_state(g_state::running, g_state::runnable);
   return static_cast<M*>(switch_to(m, next ? next : &m->g0, queue_again, nullptr));

@@ -26,6 +26,9 @@ void ready(G* g) noexcept;
 // Several, each at the tail: of this P's queue if there is a P, else of the global one.
 void ready_all(g_list& gs) noexcept;
 
+// The M goes by its scheduler's loop; the caller has set the goroutine's state, or `commit` does.
+[[nodiscard]] M* suspend(M* m, after_switch commit, void* arg) noexcept;
+
 // Everything runnable now gets its turn first.
 [[nodiscard]] M* yield_now(M* m) noexcept;
 

@@ -130,7 +130,7 @@ void* m_thread(void* arg) noexcept {
 }
 
 // Throws nothing: null if there is no memory or no thread to be had.
-M* new_m(P* p, bool spinning) noexcept {
+M* new_m(P* p, bool spinning, G* first = nullptr) noexcept {
   std::unique_ptr<M> m;
   std::uint32_t id;
   {
@@ -153,7 +153,9 @@ M* new_m(P* p, bool spinning) noexcept {
   m->g = &m->g0;
   m->random = random_source(0x9e3779b97f4a7c15u * (id + 1));
   m->next_p = p;
+  m->picked = first;
   m->spinning.store(spinning, relaxed);
+  if (sched.options.hazard) m->requests.fetch_or(request::hazard, relaxed);
 
   M* raw = m.release();  // belongs to its thread, and to all_ms
   if (pthread_create(&raw->thread, nullptr, m_thread, raw) == 0) return raw;
@@ -240,6 +242,24 @@ void startm(P* p, bool spinning) noexcept {
   bool inherit;
   while (G* g = p->runq.get(&inherit)) global_put(g);
   idle_p_put(p);
+}
+
+bool pass_on(M* m, G* g) noexcept {
+  {
+    lock_guard hold(sched.mutex);
+    if (sched.shutting_down.load(relaxed)) return false;
+    if (M* other = idle_m_get()) {
+      other->picked = g;
+      other->spinning.store(false, relaxed);
+      other->next_p = releasep(m);
+      other->parked.wakeup();  // under the lock, as in startm
+      return true;
+    }
+  }
+  P* p = releasep(m);
+  if (new_m(p, false, g)) return true;
+  acquirep(m, p);
+  return false;
 }
 
 void stopm(M* m) noexcept {
@@ -357,8 +377,11 @@ namespace {
 void execute(M* m, G* g, bool inherit) noexcept {
   P* p = m->p.load(relaxed);
   count_dispatch(p, inherit);
-  // A request to yield was meant for the last one.
-  if (m->requests.load(relaxed) & request::yield) m->requests.fetch_and(~request::yield, relaxed);
+  if (std::uint32_t r = m->requests.load(relaxed); WEFT_UNLIKELY(r != 0)) {
+    // A request to yield was meant for the last one.
+    if (r & request::yield) m->requests.fetch_and(~request::yield, relaxed);
+    if (r & request::hazard) forget_held_locks();
+  }
   g->set_state(g_state::runnable, g_state::running);
   if (WEFT_UNLIKELY(g->marks != 0)) count_latency(p, g);
   if (!g->context) begin(p, g);
@@ -390,6 +413,7 @@ G* schedule(M* m, bool* inherit) noexcept {
       start_locked_m(m, g);
       continue;
     }
+    if (WEFT_UNLIKELY(m->requests.load(relaxed) & request::hazard) && must_migrate(m, g) && pass_on(m, g)) continue;
     return g;
   }
 }

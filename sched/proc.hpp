@@ -17,6 +17,7 @@ enum class help : std::uint8_t { now, soon, to_poll };
 void wakep(help h = help::now) noexcept;
 void startm(P* p, bool spinning) noexcept;  // an M runs p (null: an idle one); spinning: the caller has counted it
 void warn_of_no_thread() noexcept;          // startm found none (thread_limit.cpp); once
+bool pass_on(M* m, G* g) noexcept;          // g, and m's P, to another M; false: there is none to be had
 void stopm(M* m) noexcept;                  // sleeps until it is passed a P or the runtime ends
 void handoffp(P* p) noexcept;               // the caller owns p and cannot run it
 void acquirep(M* m, P* p) noexcept;
@@ -60,6 +61,11 @@ void stop_locked_m(M* m) noexcept;
 void start_locked_m(M* m, G* g) noexcept;
 void lock_os_thread(M* m) noexcept;
 void unlock_os_thread(M* m) noexcept;
+
+// --- WEFT_DEBUG=hazard (hazard.cpp)
+bool must_migrate(const M* m, const G* g) noexcept;  // g, which m has picked, was suspended on m
+[[nodiscard]] M* suspend_in_hazard(M* m, after_switch commit, void* arg) noexcept;
+void forget_held_locks() noexcept;  // of what ran on this thread before
 
 // --- taking Ps, stopping the world (preempt.cpp, world.cpp)
 bool detach_running(P* p) noexcept;  // sched: takes p from an M in user code; the caller owns p then

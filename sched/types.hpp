@@ -96,6 +96,7 @@ inline constexpr std::uint32_t revoked = 2;     // its P is being taken or was t
 inline constexpr std::uint32_t stop = 4;        // the world stops
 inline constexpr std::uint32_t in_syscall = 8;  // set by itself: it left its P behind
 inline constexpr std::uint32_t abandoned = 16;  // run() is over: never run again
+inline constexpr std::uint32_t hazard = 32;     // for good: WEFT_DEBUG=hazard (hazard.cpp)
 }  // namespace request
 
 struct alignas(cache_line) M : thread_state {
@@ -108,7 +109,7 @@ struct alignas(cache_line) M : thread_state {
   P* syscall_p = nullptr;        // this M: the P it left behind
   atomic<bool> spinning{false};  // this M
 
-  G* picked = nullptr;           // a goroutine that the fast path took and may not run itself
+  G* picked = nullptr;           // to run next: the fast path took it and may not run it, or it was passed on
   atomic<G*> locked_g{nullptr};  // this M: lock_os_thread
 
   note parked;             // where it sleeps
@@ -151,6 +152,7 @@ struct scheduler_options {
   nanos trace_period = 0;     // WEFT_DEBUG=schedtrace
   bool trace_detail = false;  // WEFT_DEBUG=scheddetail
   nanos hog_threshold = 0;    // WEFT_DEBUG=hogs; 0: off
+  bool hazard = false;        // WEFT_DEBUG=hazard
   bool follow_cpus = false;   // the number of Ps is that of the CPUs, until set_procs is called
 };
 

@@ -72,13 +72,17 @@ void apply_debug(rt::scheduler_options& out) noexcept {
       } else {
         warn(fmt::format("WEFT_DEBUG: '{}': a duration was expected, as in hogs=100ms", item));
       }
-    } else if (key != "schedtrace" && key != "scheddetail") {
-      warn(fmt::format("WEFT_DEBUG: unknown key '{}'; known are schedtrace=<ms>, scheddetail=0|1, hogs=<duration>",
-                       key));
+    } else if (key != "schedtrace" && key != "scheddetail" && key != "hazard") {
+      warn(
+          fmt::format("WEFT_DEBUG: unknown key '{}'; known are schedtrace=<ms>, scheddetail=0|1, hogs=<duration>, "
+                      "hazard=0|1",
+                      key));
     } else if (!value) {
       warn(fmt::format("WEFT_DEBUG: '{}': a number was expected", item));
     } else if (key == "schedtrace") {
       out.trace_period = *value * rt::millisecond;
+    } else if (key == "hazard") {
+      out.hazard = *value != 0;
     } else {
       out.trace_detail = *value != 0;
     }

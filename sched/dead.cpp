@@ -28,7 +28,9 @@ void check_dead() noexcept {
   sched.suspect_dead = false;
   if (!sched.options.deadlock_check || !sched.running.load(relaxed)) return;
   if (sched.shutting_down.load(relaxed) || sched.world_stopping.load(relaxed)) return;
-  if (sched.live_ms > sched.idle_ms + sched.idle_locked_ms) return;
+  // Signed: an M may be passed its locked goroutine before it counts as asleep (start_locked_m, stop_locked_m).
+  auto asleep = static_cast<std::int32_t>(sched.idle_ms + sched.idle_locked_ms);
+  if (static_cast<std::int32_t>(sched.live_ms) > asleep) return;
   if (sched.global_size.load(relaxed) != 0 || newcomers_aside() != 0 || sched.main_ended.load(acquire)) return;
   if (anybody_waits_for_io() || sched.external_sources.load(relaxed) != 0) return;
   for (std::uint32_t i = 0; i < sched.procs.load(relaxed); ++i) {

@@ -76,6 +76,8 @@ inline constexpr wait_ticket no_ticket = 0;
 namespace mark {
 inline constexpr std::uint8_t locked_to_thread = 1;  // lock_os_thread
 inline constexpr std::uint8_t timed = 2;             // how long it is runnable is measured (latency.hpp)
+inline constexpr std::uint8_t pinned_to_thread = 4;  // pin: one thread, which runs others, too
+inline constexpr std::uint8_t tied = locked_to_thread | pinned_to_thread;
 }  // namespace mark
 
 struct alignas(64) G {
@@ -109,14 +111,15 @@ struct alignas(64) G {
   alignas(16) std::byte small_closure[64];
 
   // --- seldom
-  void* fake_stack = nullptr;     // AddressSanitizer's
-  void* locals = nullptr;         // goroutine-local variables
-  void* locked_thread = nullptr;  // the M of lock_os_thread
+  void* fake_stack = nullptr;  // AddressSanitizer's
+  void* locals = nullptr;      // goroutine-local variables
+  void* tied_to = nullptr;     // mark::tied: the M
   char name[24] = {};
-  std::uint32_t lock_depth = 0;
-  note thread_note;          // kind foreign: what its park sleeps on
-  float_control floating{};  // what it begins with
-  bool system = false;       // ours: not counted, not shown
+  std::uint32_t lock_depth = 0, pin_depth = 0;
+  std::uint32_t no_preemption = 0;  // > 0: nobody takes its P (weft::no_preemption)
+  note thread_note;                 // kind foreign: what its park sleeps on
+  float_control floating{};         // what it begins with
+  bool system = false;              // ours: not counted, not shown
 
   bool locked_to_thread() const noexcept { return marks & mark::locked_to_thread; }
 

@@ -33,6 +33,11 @@ bool by_size(const entry& a, const entry& b) noexcept {
   return a.group_size != b.group_size ? a.group_size > b.group_size : a.id < b.id;
 }
 
+const char* describe_tie(const G* g) noexcept {
+  if (g->locked_to_thread()) return ", locked to thread";
+  return g->marks & mark::pinned_to_thread ? ", pinned to thread" : "";
+}
+
 class key_maker {
  public:
   void add(std::uint64_t v) noexcept {
@@ -60,7 +65,7 @@ std::uint64_t key_of(const G* g, trace* t) noexcept {
   key_maker key;
   key.add(static_cast<std::uint64_t>(g->get_state()));
   key.add(static_cast<std::uint64_t>(g->reason));
-  key.add(g->locked_to_thread());
+  key.add(static_cast<std::uint64_t>(g->marks & mark::tied));
   key.add(g->spawn_pc);
   if (!runs_elsewhere(g)) {
     trace_parked(g, t);
@@ -123,7 +128,7 @@ void add_state(head_text& out, std::span<const entry> group, nanos now) noexcept
       add_duration(out, longest);
     }
   }
-  out.add("{}]", g->locked_to_thread() ? ", locked to thread" : "");
+  out.add("{}]", describe_tie(g));
 }
 
 // "3, 7-12, 15, ..."
@@ -183,8 +188,7 @@ void write_group(report& out, std::span<const entry> group, nanos now) noexcept 
 
 WEFT_NOINLINE void write_caller(report& out, const G* self, dump_of what) noexcept {
   if (self) {
-    out.line("goroutine {} [{}{}]:", goroutine_name(self), describe(self->get_state()),
-             self->locked_to_thread() ? ", locked to thread" : "");
+    out.line("goroutine {} [{}{}]:", goroutine_name(self), describe(self->get_state()), describe_tie(self));
   } else {
     char name[16] = "";
     ::pthread_getname_np(::pthread_self(), name, sizeof name);

@@ -56,6 +56,16 @@ M* regain_p(M* m) noexcept {
 
 }  // namespace
 
+M* leave_thread(M* m) noexcept {
+  return suspend(
+      m,
+      [](G* g, void*) {
+        g->set_state(g_state::running, g_state::runnable);
+        if (!pass_on(static_cast<M*>(g->thread), g)) queue_globally(g, nullptr);
+      },
+      nullptr);
+}
+
 M* give_way(M* m) noexcept { return suspend(m, queue_globally, nullptr); }
 
 M* enter_slow(M* m) noexcept {
@@ -74,12 +84,13 @@ M* enter_slow(M* m) noexcept {
       m = regain_p(m);
       continue;
     }
-    if (r & request::stop) {
-      // The world stops: between goroutines this M will give its P up. When the world goes on, so do we.
-      if (sched.world_stopping.load(acquire)) return give_way(m);
+    if (r & request::stop && !sched.world_stopping.load(acquire)) {
       m->requests.fetch_and(~request::stop, relaxed);
       continue;
     }
+    if (m->g->no_preemption != 0) return m;  // the end of that comes by here again
+    // The world stops: between goroutines this M will give its P up. When the world goes on, so do we.
+    if (r & request::stop) return give_way(m);
     if (r & request::yield) {
       m->requests.fetch_and(~request::yield, relaxed);
       sched.preemptions_taken.fetch_add(1, relaxed);

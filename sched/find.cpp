@@ -165,6 +165,7 @@ P* recheck_queues() noexcept {
 //
 // True: the M has a P again, there may be work.
 bool doze(M* m) noexcept {
+  if (m->pins != 0) return false;  // they would not end its sleep
   while (sched.help_wanted.exchange(false, relaxed) && sched.idle_ps.load(relaxed) < sched.procs.load(relaxed)) {
     if (sched.shutting_down.load(relaxed) || sched.world_stopping.load(relaxed)) return false;
     // Somebody has to sleep in the poller first.
@@ -250,13 +251,17 @@ bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
   until = earlier(until, again);
   sched.poll_until.store(until, seq_cst);  // P3
   g_list woken;
-  if (again == 0 && !anybody_waits_for_io()) {
+  if (WEFT_UNLIKELY(m->pins != 0)) m->in_poller.store(true, seq_cst);                // L1
+  if (WEFT_UNLIKELY(m->pins != 0) && m->requests.load(seq_cst) & request::pinned) {  // L2
+    poll_network(0, woken);
+  } else if (again == 0 && !anybody_waits_for_io()) {
     // Our timer was stopped since we looked, and whoever cleaned it out may have gone to sleep before we said that we
     // do. Looks again, to sleep as they do.
     poll_network(0, woken);
   } else {
     poll_until(until, woken);
   }
+  if (WEFT_UNLIKELY(m->pins != 0)) m->in_poller.store(false, relaxed);  // one break too many does no harm
   nanos now = nanotime();
   sched.poll_until.store(0, seq_cst);
   sched.last_poll.store(now, seq_cst);
@@ -315,6 +320,10 @@ G* find_runnable(M* m, bool* inherit) noexcept {
     if (WEFT_UNLIKELY(sched.world_stopping.load(acquire))) {
       stop_for_the_world(m);
       continue;
+    }
+
+    if (WEFT_UNLIKELY(m->requests.load(relaxed) & request::pinned)) {
+      if (G* g = take_pinned(m)) return g;
     }
 
     nanos now = 0;

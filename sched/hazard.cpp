@@ -41,9 +41,10 @@ WEFT_NOINLINE void report_locks(const G* g, const held_locks& held) noexcept {
   if (!t) return;
   trace_here(t, 2);
   if (!is_new(*t)) return;
-  out.line("weft: hazard: goroutine {} [{}] holds {} while it is suspended; it will go on on another thread:",
-           goroutine_name(g), g->get_state() == g_state::waiting ? describe(g->reason) : "gives way",
-           held.size == 1 ? "a mutex" : "mutexes");
+  out.line("weft: hazard: goroutine {} [{}] holds {} while it is suspended; {}:", goroutine_name(g),
+           g->get_state() == g_state::waiting ? describe(g->reason) : "gives way",
+           held.size == 1 ? "a mutex" : "mutexes",
+           g->marks & mark::pinned_to_thread ? "others on its thread may want it" : "it will go on on another thread");
   for (std::size_t i = 0; i < held.size; ++i) {
     out.frame(fmt::format("    mutex {}, locked in ", held.list[i].mutex), {held.list[i].locked_at});
   }
@@ -53,7 +54,7 @@ WEFT_NOINLINE void report_locks(const G* g, const held_locks& held) noexcept {
 
 }  // namespace
 
-bool must_migrate(const M* m, const G* g) noexcept { return g->context && g->thread == m && !g->locked_to_thread(); }
+bool must_migrate(const M* m, const G* g) noexcept { return g->context && g->thread == m && !(g->marks & mark::tied); }
 
 M* suspend_in_hazard(M* m, after_switch commit, void* arg) noexcept {
   watch_mutexes();

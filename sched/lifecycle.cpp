@@ -124,8 +124,9 @@ void start_runtime(const scheduler_options& options) {
   begin_as_only_copy();
   try {
     if (int error = netpoll_init()) throw std::system_error(error, std::generic_category(), "weft::run(): epoll");
-    static bool once = (stay_loaded(), poll_set_ready(ready_if_not_abandoned), set_goroutine_life({first_steps, end_goroutine}),
-                        set_dump_hook([](dump_of what) noexcept { dump_goroutines(2, what, names::demangled); }), true);
+    static bool once =
+        (stay_loaded(), poll_set_ready(ready_if_not_abandoned), set_goroutine_life({first_steps, end_goroutine}),
+         set_dump_hook([](dump_of what) noexcept { dump_goroutines(2, what, names::demangled); }), true);
     (void)once;
     if (lsan_running()) {
       // exit() while goroutines are parked.

@@ -10,12 +10,15 @@
 
 namespace weft::rt {
 
-void lock_os_thread(M* m) noexcept {
+M* lock_os_thread(M* m) noexcept {
+  // Others that are pinned to this thread could not run on it any more.
+  if (m->pins != 0 && !(m->g->marks & mark::tied)) m = leave_thread(m);
   G* g = m->g;
   ++g->lock_depth;
   g->marks |= mark::locked_to_thread;
-  g->locked_thread = m;
+  g->tied_to = m;
   m->locked_g.store(g, relaxed);
+  return m;
 }
 
 void unlock_os_thread(M* m) noexcept {
@@ -23,7 +26,6 @@ void unlock_os_thread(M* m) noexcept {
   if (g->lock_depth == 0) fatal("goroutine {}: unlock_os_thread without lock_os_thread", g->id);
   if (--g->lock_depth > 0) return;
   g->marks &= static_cast<std::uint8_t>(~mark::locked_to_thread);
-  g->locked_thread = nullptr;
   m->locked_g.store(nullptr, relaxed);
 }
 
@@ -41,7 +43,7 @@ void stop_locked_m(M* m) noexcept {
 }
 
 void start_locked_m(M* m, G* g) noexcept {
-  auto* owner = static_cast<M*>(g->locked_thread);
+  auto* owner = static_cast<M*>(g->tied_to);
   P* p = releasep(m);
   {
     lock_guard hold(sched.mutex);

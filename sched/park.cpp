@@ -39,7 +39,7 @@ inline G* next_local(M* m, P* p) noexcept {
   }
   if (WEFT_UNLIKELY(g->marks != 0)) {
     count_latency(p, g);
-    if (g->locked_to_thread()) {
+    if (g->locked_to_thread() || (g->marks & mark::pinned_to_thread && g->tied_to != m)) {
       m->picked = g;
       return nullptr;
     }
@@ -244,15 +244,28 @@ M* yield_now(M* m) noexcept {
   return static_cast<M*>(switch_to(m, next ? next : &m->g0, queue_again, nullptr));
 }
 
+namespace {
+
+void untie(M* m) noexcept {
+  G* g = m->g;
+  if (g->lock_depth != 0) {
+    g->lock_depth = 1;
+    unlock_os_thread(m);
+  }
+  if (g->pin_depth != 0) {
+    g->pin_depth = 1;
+    unpin(m);
+  }
+}
+
+}  // namespace
+
 G* end_goroutine() noexcept {
   M* m = enter_runtime();
   G* g = m->g;
   P* p = m->p.load(relaxed);
   if (WEFT_UNLIKELY(stack_canaries_in_use())) stack_check_canary(g);
-  if (g->locked_to_thread()) {
-    g->lock_depth = 1;
-    unlock_os_thread(m);
-  }
+  if (WEFT_UNLIKELY(g->marks & mark::tied)) untie(m);
   if (!g->system) p->count.ended.add();
   G* next = WEFT_UNLIKELY(must_visit_scheduler(m, p)) ? nullptr : next_local(m, p);
   g->set_state(g_state::running, g_state::dead);

@@ -16,6 +16,9 @@ bool detach_running(P* p) noexcept {
     m->requests.fetch_and(~request::revoked, relaxed);
     return false;
   }
+  // Its goroutine keeps the P. `revoked` stays, so that the M, should it enter now, waits for the lock that we hold
+  // before it changes what is read here; there it finds that it still has its P.
+  if (m->g->no_preemption != 0) return false;
   m->p.store(nullptr, relaxed);
   p->m.store(nullptr, relaxed);
   p->status.store(p_status::idle, relaxed);

@@ -244,15 +244,22 @@ void startm(P* p, bool spinning) noexcept {
   idle_p_put(p);
 }
 
+void wake_idle_m(M* m, P* p) noexcept {
+  idle_m_remove(m);
+  m->spinning.store(false, relaxed);
+  m->next_p = p;
+  m->parked.wakeup();  // under the lock, as in startm
+}
+
 bool pass_on(M* m, G* g) noexcept {
   {
     lock_guard hold(sched.mutex);
     if (sched.shutting_down.load(relaxed)) return false;
-    if (M* other = idle_m_get()) {
+    M* other = sched.idle_m_list;
+    while (other && other->pins != 0) other = other->next_idle;  // g may be about to block (leave_thread)
+    if (other) {
       other->picked = g;
-      other->spinning.store(false, relaxed);
-      other->next_p = releasep(m);
-      other->parked.wakeup();  // under the lock, as in startm
+      wake_idle_m(other, releasep(m));
       return true;
     }
   }
@@ -267,8 +274,9 @@ void stopm(M* m) noexcept {
   {
     lock_guard hold(sched.mutex);
     if (sched.shutting_down.load(relaxed)) return;
+    if (WEFT_UNLIKELY(!m->pinned_ready.empty()) && take_p_for_pinned(m)) return;
     idle_m_put(m);
-    one_too_many = sched.idle_ms > sched.procs.load(relaxed);
+    one_too_many = sched.idle_ms > sched.procs.load(relaxed) && m->pins == 0;
     check_dead();
   }
   if (one_too_many) {
@@ -409,8 +417,8 @@ G* schedule(M* m, bool* inherit) noexcept {
     } else if (sched.idle_ps.load(seq_cst) != 0 && !somebody_polls() && timer_is_soon()) {
       wakep(help::to_poll);
     }
-    if (g->locked_to_thread() && g->locked_thread != m) {
-      start_locked_m(m, g);
+    if (WEFT_UNLIKELY(g->marks & mark::tied) && g->tied_to != m) {
+      g->locked_to_thread() ? start_locked_m(m, g) : deliver_pinned(m, g);
       continue;
     }
     if (WEFT_UNLIKELY(m->requests.load(relaxed) & request::hazard) && must_migrate(m, g) && pass_on(m, g)) continue;

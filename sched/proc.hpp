@@ -17,6 +17,7 @@ enum class help : std::uint8_t { now, soon, to_poll };
 void wakep(help h = help::now) noexcept;
 void startm(P* p, bool spinning) noexcept;  // an M runs p (null: an idle one); spinning: the caller has counted it
 void warn_of_no_thread() noexcept;          // startm found none (thread_limit.cpp); once
+void wake_idle_m(M* m, P* p) noexcept;      // sched: m, which idles, goes on with p
 bool pass_on(M* m, G* g) noexcept;          // g, and m's P, to another M; false: there is none to be had
 void stopm(M* m) noexcept;                  // sleeps until it is passed a P or the runtime ends
 void handoffp(P* p) noexcept;               // the caller owns p and cannot run it
@@ -59,8 +60,17 @@ nanos earliest_timer() noexcept;  // of all Ps; 0: none
 // --- locked threads (locked.cpp)
 void stop_locked_m(M* m) noexcept;
 void start_locked_m(M* m, G* g) noexcept;
-void lock_os_thread(M* m) noexcept;
+[[nodiscard]] M* lock_os_thread(M* m) noexcept;
 void unlock_os_thread(M* m) noexcept;
+
+// --- pinned goroutines (pin.cpp)
+void pin(M* m) noexcept;
+void unpin(M* m) noexcept;
+void deliver_pinned(M* m, G* g) noexcept;  // m has picked g, which is another M's; m may be without a P then
+G* take_pinned(M* m) noexcept;             // one that is ready, or null
+bool take_p_for_pinned(M* m) noexcept;     // sched: some are ready; false: they are in the global queue, as no P idles
+[[nodiscard]] M* leave_thread(
+    M* m) noexcept;  // m's goroutine goes on on another M, if there is one to be had (enter.cpp)
 
 // --- WEFT_DEBUG=hazard (hazard.cpp)
 bool must_migrate(const M* m, const G* g) noexcept;  // g, which m has picked, was suspended on m

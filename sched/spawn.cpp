@@ -79,6 +79,7 @@ void clean(G* g) noexcept {
   g->name[0] = '\0';
   g->system = false;
   g->marks = 0;
+  g->no_preemption = 0;
 }
 
 std::uint64_t next_id(P* p) noexcept {

@@ -95,6 +95,7 @@ inline constexpr std::uint32_t yield = 1;       // its goroutine ran for long: l
 inline constexpr std::uint32_t revoked = 2;     // its P is being taken or was taken (preempt.cpp)
 inline constexpr std::uint32_t stop = 4;        // the world stops
 inline constexpr std::uint32_t in_syscall = 8;  // set by itself: it left its P behind
+inline constexpr std::uint32_t pinned = 64;     // goroutines pinned to it are ready (pin.cpp)
 inline constexpr std::uint32_t abandoned = 16;  // run() is over: never run again
 inline constexpr std::uint32_t hazard = 32;     // for good: WEFT_DEBUG=hazard (hazard.cpp)
 }  // namespace request
@@ -111,6 +112,10 @@ struct alignas(cache_line) M : thread_state {
 
   G* picked = nullptr;           // to run next: the fast path took it and may not run it, or it was passed on
   atomic<G*> locked_g{nullptr};  // this M: lock_os_thread
+  std::uint32_t pins = 0;         // this M, and sched while it idles: goroutines that are pinned to it
+  atomic<bool> in_poller{false};  // this M, if any are
+  g_list pinned_ready;            // sched: those of them that others took from a queue
+
 
   note parked;             // where it sleeps
   M* next_idle = nullptr;  // sched; after its end: the next one to be joined

@@ -110,12 +110,38 @@ rt::M* goroutines_only(rt::M* m, const char* what) {
 
 void lock_os_thread() {
   rt::runtime_scope scope;
-  rt::lock_os_thread(goroutines_only(scope.m(), "lock_os_thread"));
+  scope.resumed_on(rt::lock_os_thread(goroutines_only(scope.m(), "lock_os_thread")));
 }
 
 void unlock_os_thread() {
   rt::runtime_scope scope;
   rt::unlock_os_thread(goroutines_only(scope.m(), "unlock_os_thread"));
+}
+
+pin::pin() {
+  rt::runtime_scope scope;
+  rt::pin(goroutines_only(scope.m(), "pin"));
+}
+
+pin::~pin() {
+  rt::runtime_scope scope;
+  if (!scope.m()) rt::fatal("a weft::pin ends on a thread that is no goroutine");
+  rt::unpin(scope.m());
+}
+
+no_preemption::no_preemption() {
+  rt::runtime_scope scope;
+  ++goroutines_only(scope.m(), "no_preemption")->g->no_preemption;
+}
+
+no_preemption::~no_preemption() {
+  rt::runtime_scope scope;
+  rt::M* m = scope.m();
+  if (!m || m->g->no_preemption == 0) {
+    rt::fatal("a weft::no_preemption ends on goroutine {}, which did not begin it", m ? m->g->id : 0);
+  }
+  // What was put off meanwhile is done now.
+  if (--m->g->no_preemption == 0 && m->requests.load(rt::relaxed) != 0) scope.resumed_on(rt::enter_slow(m));
 }
 
 namespace {

@@ -103,6 +103,39 @@ std::invoke_result_t<F> blocking(F&& f) {
 WEFT_API void lock_os_thread();
 WEFT_API void unlock_os_thread();
 
+// As long as it lives, the calling goroutine runs on no other thread than it does now; but unlike lock_os_thread,
+// others run there, too, while it is suspended. For what is bound to a thread, as thread_local variables are, across
+// suspensions, at a fraction of the price of lock_os_thread. They nest. Goroutine only; ends in the goroutine that
+// began it (else fatal).
+//
+// Ready, it goes on as soon as its thread is free. So it waits for a goroutine that computes there, or blocks without
+// weft::blocking, until that next calls weft: if that one waits for this goroutine in turn, in a loop without a call
+// into weft, for ever. One that calls weft::blocking or lock_os_thread moves to another thread before it does, unless
+// it is pinned to that one, too. A std::mutex held across a suspension is wrong all the same: others on the thread may
+// want it.
+class [[nodiscard]] pin {
+ public:
+  WEFT_API pin();
+  WEFT_API ~pin();
+  pin(const pin&) = delete;
+  pin& operator=(const pin&) = delete;
+};
+
+// As long as it lives, the calling goroutine keeps its right to run: nobody takes its P because it computes or blocks
+// for long, and a call into weft suspends it only if it has to wait. With procs() 1, nobody else runs until then. They
+// nest. Goroutine only; ends in the goroutine that began it (else fatal).
+//
+// What waits meanwhile: everything with procs() 1, timers and sockets included; and at any number set_procs and
+// dump_goroutines, with which all other goroutines stop until it ends. So: no loops without end, nothing that blocks.
+// Others run while it is suspended, and in weft::blocking; afterwards it is as it was.
+class [[nodiscard]] no_preemption {
+ public:
+  WEFT_API no_preemption();
+  WEFT_API ~no_preemption();
+  no_preemption(const no_preemption&) = delete;
+  no_preemption& operator=(const no_preemption&) = delete;
+};
+
 // Ends the calling goroutine, running the destructors of its frames (by an exception that only `catch (...)` sees,
 // which must rethrow it). In main, the others go on. Goroutine only.
 [[noreturn]] WEFT_API void exit_goroutine();

@@ -1,0 +1,354 @@
+// weft::pin: a goroutine stays on its thread, which others use meanwhile. weft::no_preemption: nobody takes its P.
+
+#include "tests/go/helpers.hpp"
+#include "tests/support/catch.hpp"
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <weft/weft.hpp>
+
+using namespace weft::test;
+using weft::chan;
+
+namespace {
+
+// A suspension of one of several kinds.
+void wander(int i) {
+  switch (i % 5) {
+    case 0: weft::yield(); break;
+    case 1: weft::sleep(20us); break;
+    case 2: weft::blocking([] { ::usleep(20); }); break;
+    case 3: weft::sleep(0ns); break;
+    default: weft::spawn([] { weft::yield(); }).join();
+  }
+}
+
+// The thread stays the same through suspensions of all kinds.
+int times_moved(int n) {
+  pid_t mine = ::gettid();
+  int moved = 0;
+  for (int i = 0; i < n; ++i) {
+    wander(i);
+    moved += ::gettid() != mine;
+  }
+  return moved;
+}
+
+}  // namespace
+
+TEST_CASE("pin: the thread stays the same across suspensions, whatever others do") {
+  std::atomic<int> moved{0};
+  weft::run([&] {
+    weft::wait_group w;
+    for (int g = 0; g < 12; ++g) {
+      w.go([&, g] {
+        for (int round = 0; round < fewer(10); ++round) {
+          if (g % 3 == 2) {
+            for (int i = 0; i < 20; ++i) wander(g + i);
+            compute_for(100us);
+          } else {
+            weft::pin here;
+            moved += times_moved(20);
+          }
+        }
+      });
+    }
+    w.wait();
+  });
+  CHECK(moved == 0);
+}
+
+TEST_CASE("pin: others run on the thread while the goroutine waits") {
+  weft::run(
+      [] {
+        weft::pin here;
+        pid_t mine = ::gettid();
+        std::atomic<int> on_it{0};
+        weft::wait_group w;
+        for (int i = 0; i < 10; ++i) w.go([&] { on_it += ::gettid() == mine; });
+        w.wait();
+        CHECK(on_it == 10);  // there is but one P, and nobody had a reason to pass it on
+        CHECK(::gettid() == mine);
+      },
+      {.procs = 1});
+}
+
+TEST_CASE("pin: they nest, and end with the block, also by an exception") {
+  weft::run([] {
+    for (int i = 0; i < 20; ++i) {
+      try {
+        weft::pin outer;
+        pid_t mine = ::gettid();
+        {
+          weft::pin inner;
+          wander(i);
+        }
+        wander(i + 1);
+        CHECK(::gettid() == mine);
+        throw std::runtime_error("out of it");
+      } catch (const std::runtime_error&) {
+        wander(i);
+      }
+    }
+    weft::spawn([] {
+      weft::pin here;
+      wander(1);
+      weft::exit_goroutine();
+    }).wait();
+  });
+}
+
+TEST_CASE("pin: with lock_os_thread, in any order") {
+  weft::run([] {
+    weft::wait_group w;
+    for (int g = 0; g < 6; ++g) {
+      w.go([g] {
+        for (int i = 0; i < fewer(10); ++i) {
+          auto before = std::make_unique<weft::pin>();
+          pid_t mine = ::gettid();
+          wander(g + i);
+          bool locks = g % 2 == 0;
+          if (locks) weft::lock_os_thread();
+          wander(g + i + 1);
+          if (i % 2) before.reset();
+          if (locks || before) CHECK(times_moved(3) == 0);
+          if (locks && !before) CHECK(::gettid() == mine);
+          if (locks) weft::unlock_os_thread();
+          if (before) CHECK(::gettid() == mine);
+        }
+      });
+    }
+    w.wait();
+    // One that locks the thread where another is pinned leaves it to that one.
+    chan<void> go_on;
+    auto pinned = weft::spawn([&] {
+      weft::pin here;
+      pid_t mine = ::gettid();
+      go_on.recv();
+      return ::gettid() == mine;
+    });
+    weft::yield();
+    auto locker = weft::spawn([&] {
+      weft::lock_os_thread();
+      go_on.close();
+      pinned.wait();
+      weft::unlock_os_thread();
+    });
+    locker.join();
+    CHECK(pinned.join());
+  });
+}
+
+TEST_CASE("pin: one that announces that it blocks does not hold up those pinned to its thread") {
+  weft::run([] {
+    for (int round = 0; round < 10; ++round) {
+      int fds[2];
+      REQUIRE(::pipe(fds) == 0);
+      std::optional<weft::task<void>> blocked;
+      auto pinned = weft::spawn([&] {
+        weft::pin here;
+        blocked = weft::spawn([&] {
+          weft::blocking([&] {
+            char c;
+            (void)!::read(fds[0], &c, 1);
+          });
+        });
+        int moved = times_moved(10);
+        (void)!::write(fds[1], "", 1);  // without this the other one never comes back
+        return moved;
+      });
+      CHECK(pinned.join() == 0);
+      blocked->join();
+      ::close(fds[0]);
+      ::close(fds[1]);
+    }
+  });
+}
+
+TEST_CASE("pin: one that computes holds up those pinned to its thread until it calls weft, and no longer") {
+  weft::run(
+      [] {
+        std::atomic<bool> computing{false}, calls{false};
+        auto pinned = weft::spawn([&] {
+          weft::pin here;
+          pid_t mine = ::gettid();
+          weft::go([&] {
+            computing = true;
+            compute_for(40ms);  // its P is taken meanwhile
+            calls = true;
+          });
+          weft::sleep(1ms);
+          CHECK(computing);
+          CHECK(calls);
+          return ::gettid() == mine;
+        });
+        CHECK(pinned.join());
+      },
+      {.procs = 1});
+}
+
+TEST_CASE("pin: the number of Ps changes meanwhile") {
+  weft::run([] {
+    std::atomic<bool> over{false};
+    std::atomic<int> moved{0};
+    unsigned before = weft::procs();
+    weft::wait_group w;
+    for (int g = 0; g < 6; ++g) {
+      w.go([&, g] {
+        while (!over) {
+          if (g < 3) {
+            weft::pin here;
+            moved += times_moved(10);
+          } else {
+            wander(g);
+          }
+        }
+      });
+    }
+    for (unsigned i = 0; i < 30u; ++i) {
+      weft::set_procs(1 + i % 4);
+      weft::sleep(300us);
+    }
+    over = true;
+    w.wait();
+    weft::set_procs(before);
+    CHECK(moved == 0);
+  });
+}
+
+TEST_CASE("pin: run() ends while pinned goroutines wait") {
+  chan<void> never;
+  weft::run([&] {
+    for (int i = 0; i < 10; ++i) {
+      weft::go([&] {
+        auto here = std::make_unique<weft::pin>();
+        if (never.recv()) here.reset();
+      });
+      weft::go([&] {
+        weft::pin here;
+        for (;;) weft::yield();
+      });
+    }
+    weft::sleep(2ms);
+  });
+}
+
+TEST_CASE("pin, no_preemption: goroutines only") {
+  CHECK_THROWS_AS(weft::pin(), std::logic_error);
+  CHECK_THROWS_AS(weft::no_preemption(), std::logic_error);
+}
+
+// --- no_preemption
+
+TEST_CASE("no_preemption: alone on the only P, nobody else runs") {
+  weft::run(
+      [] {
+        std::atomic<int> turns{0};
+        std::atomic<bool> over{false};
+        chan<int> c{1};
+        auto other = weft::spawn([&] {
+          while (!over) {
+            ++turns;
+            weft::yield();
+          }
+        });
+        while (turns == 0) weft::yield();
+        {
+          weft::no_preemption outer;
+          int before = turns;
+          compute_for(30ms);
+          {
+            weft::no_preemption inner;
+            c.send(1);  // there is room
+          }
+          compute_for(30ms);
+          c.recv();
+          CHECK(turns == before);
+
+          // Waiting lets others run, and afterwards it is as before.
+          weft::sleep(1ms);
+          CHECK(turns > before);
+          before = turns;
+          compute_for(30ms);
+          CHECK(turns == before);
+        }
+        int before = turns;
+        compute_for(200ms);  // the P may be taken again
+        over = true;
+        CHECK(turns > before);
+        other.join();
+      },
+      {.procs = 1});
+}
+
+TEST_CASE("no_preemption: an exception ends it") {
+  weft::run(
+      [] {
+        std::atomic<int> turns{0};
+        std::atomic<bool> over{false};
+        auto other = weft::spawn([&] {
+          while (!over) {
+            ++turns;
+            weft::yield();
+          }
+        });
+        try {
+          weft::no_preemption alone;
+          compute_for(12ms);
+          throw 1;
+        } catch (int) {}
+        int before = turns;
+        CHECK(eventually([&] {
+          compute_for(20ms);
+          return turns > before;
+        }));
+        over = true;
+        other.join();
+        // Nor does it stay with what a goroutine leaves behind.
+        weft::spawn([] {
+          weft::no_preemption alone;
+          weft::exit_goroutine();
+        }).wait();
+        weft::spawn([] { (void)new weft::no_preemption; }).join();
+        std::atomic<bool> stop{false};
+        auto hog = weft::spawn([&] {
+          while (!stop) {}
+        });
+        weft::sleep(1ms);  // the hog's P is taken, though its G may be that of the one before
+        stop = true;
+        hog.join();
+      },
+      {.procs = 1});
+}
+
+TEST_CASE("no_preemption: set_procs waits for its end, and works inside") {
+  weft::run([] {
+    unsigned before = weft::procs();
+    std::atomic<bool> over{false}, done{false};
+    std::thread changes;
+    {
+      weft::no_preemption alone;
+      changes = std::thread([&] {
+        weft::set_procs(3);
+        done = true;
+        CHECK(over);
+      });
+      compute_for(20ms);
+      CHECK(!done);
+      over = true;
+    }
+    weft::blocking([&] { changes.join(); });
+    CHECK(weft::procs() == 3);
+    {
+      weft::no_preemption alone;
+      weft::set_procs(2);
+      weft::set_procs(before);
+    }
+    CHECK(weft::procs() == before);
+  });
+}

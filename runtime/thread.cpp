@@ -5,6 +5,13 @@
 #include <cerrno>
 #include <cxxabi.h>
 
+#if defined(_LIBCPP_VERSION)
+// libc++abi has it, with the same layout as libstdc++, but does not declare it.
+namespace __cxxabiv1 {
+extern "C" void* __cxa_get_globals() noexcept;
+}
+#endif
+
 namespace weft::rt {
 
 namespace {

@@ -82,7 +82,6 @@ void reset() noexcept {
   sched.idle_ps.store(0, relaxed);
   sched.idle_ms = sched.idle_locked_ms = sched.live_ms = 0;
   sched.detached_ms.store(0, relaxed);
-  sched.all_ms.clear();
   sched.dozer.store(nullptr, relaxed);
   sched.help_wanted.store(false, relaxed);
   sched.poll_waiters.store(0, relaxed);
@@ -162,12 +161,10 @@ void start_runtime(const scheduler_options& options) {
 }
 
 void stop_runtime() noexcept {
-  std::vector<M*> ms;
   {
     lock_guard hold(sched.mutex);
-    sched.shutting_down.store(true, seq_cst);
-    ms = sched.all_ms;  // no new ones from here on: new_m looks
-    for (M* m : ms) {
+    sched.shutting_down.store(true, seq_cst);  // from here on nobody adds an M or takes one out
+    for (M* m : sched.all_ms) {
       m->requests.fetch_or(request::stop, seq_cst);
       m->parked.wakeup();
     }
@@ -175,11 +172,15 @@ void stop_runtime() noexcept {
   netpoll_break();
   wait_for_ms(nanotime() + sched.options.shutdown_grace);
 
-  for (M* m : ms) {
+  while (M* m = sched.all_ms.front()) {
     while (!m->finished.load(acquire)) {
       if (leave_behind(m)) break;
       timespec pause{0, 50 * microsecond};
       nanosleep(&pause, nullptr);
+    }
+    {
+      lock_guard hold(sched.mutex);
+      sched.all_ms.erase(m);
     }
     if (m->finished.load(acquire)) {
       if (m->thread != pthread_t{}) pthread_join(m->thread, nullptr);
@@ -197,7 +198,6 @@ void stop_runtime() noexcept {
     sched.running.store(false, release);
     sched.idle_m_list = nullptr;
     sched.idle_p_list = nullptr;
-    sched.all_ms.clear();
   }
   for_each_g(
       [](G* g, void*) {

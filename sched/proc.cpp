@@ -44,6 +44,7 @@
 
 #include <fmt/format.h>
 #include <memory>
+#include <new>
 #include <sys/prctl.h>
 #include <unistd.h>
 #include <utility>
@@ -136,12 +137,9 @@ M* new_m(P* p, bool spinning, G* first = nullptr) noexcept {
   {
     lock_guard hold(sched.mutex);
     if (sched.shutting_down.load(relaxed) || sched.live_ms >= sched.options.max_threads) return nullptr;
-    try {
-      m = std::make_unique<M>();
-      sched.all_ms.push_back(m.get());
-    } catch (const std::bad_alloc&) {
-      return nullptr;
-    }
+    m.reset(new (std::nothrow) M);
+    if (!m) return nullptr;
+    sched.all_ms.push_back(m.get());
     id = static_cast<std::uint32_t>(sched.next_m_id++);
     ++sched.live_ms;
   }
@@ -166,7 +164,7 @@ M* new_m(P* p, bool spinning, G* first = nullptr) noexcept {
     raw->finished.store(true, release);  // stop_runtime frees it
     sched.exit_note.wakeup();
   } else {
-    std::erase(sched.all_ms, raw);
+    sched.all_ms.erase(raw);
     delete raw;
   }
   return nullptr;
@@ -443,7 +441,7 @@ void m_main(M* m) noexcept {
   }
   --sched.live_ms;
   if (m->leaves && !sched.shutting_down.load(relaxed)) {
-    std::erase(sched.all_ms, m);
+    sched.all_ms.erase(m);
     m->next_idle = sched.gone_ms.load(relaxed);
     sched.gone_ms.store(m, relaxed);
     return;

@@ -21,7 +21,6 @@
 #include <csignal>
 #include <cstdint>
 #include <pthread.h>
-#include <vector>
 
 namespace weft::rt {
 
@@ -95,8 +94,8 @@ inline constexpr std::uint32_t yield = 1;       // its goroutine ran for long: l
 inline constexpr std::uint32_t revoked = 2;     // its P is being taken or was taken (preempt.cpp)
 inline constexpr std::uint32_t stop = 4;        // the world stops
 inline constexpr std::uint32_t in_syscall = 8;  // set by itself: it left its P behind
-inline constexpr std::uint32_t pinned = 64;     // goroutines pinned to it are ready (pin.cpp)
 inline constexpr std::uint32_t abandoned = 16;  // run() is over: never run again
+inline constexpr std::uint32_t pinned = 64;     // goroutines pinned to it are ready (pin.cpp)
 inline constexpr std::uint32_t hazard = 32;     // for good: WEFT_DEBUG=hazard (hazard.cpp)
 }  // namespace request
 
@@ -112,17 +111,19 @@ struct alignas(cache_line) M : thread_state {
 
   G* picked = nullptr;           // to run next: the fast path took it and may not run it, or it was passed on
   atomic<G*> locked_g{nullptr};  // this M: lock_os_thread
+
   std::uint32_t pins = 0;         // this M, and sched while it idles: goroutines that are pinned to it
   atomic<bool> in_poller{false};  // this M, if any are
   g_list pinned_ready;            // sched: those of them that others took from a queue
-
 
   note parked;             // where it sleeps
   M* next_idle = nullptr;  // sched; after its end: the next one to be joined
   M* prev_idle = nullptr;  // sched
   bool in_idle_list = false;
-  bool is_hog = false;  // sched: counted in sched.hogs
-  bool leaves = false;  // this M: it idled for long, and its thread ends
+  M* next_of_all = nullptr;  // sched: m_list
+  M* prev_of_all = nullptr;  // sched
+  bool is_hog = false;       // sched: counted in sched.hogs
+  bool leaves = false;       // this M: it idled for long, and its thread ends
 
   random_source random;
   G g0;
@@ -132,6 +133,44 @@ struct alignas(cache_line) M : thread_state {
   int tid = 0;                 // the kernel's number
   std::uint32_t regained = 0;  // sched: how often it came back after its P was taken
   atomic<bool> finished{false};
+};
+
+// Ms in the order of their start. An iterator stays good while others are taken out.
+class m_list {
+ public:
+  class iterator {
+   public:
+    explicit iterator(M* m) noexcept : m_(m) {}
+    M* operator*() const noexcept { return m_; }
+    iterator& operator++() noexcept {
+      m_ = m_->next_of_all;
+      return *this;
+    }
+    bool operator==(const iterator&) const noexcept = default;
+
+   private:
+    M* m_;
+  };
+
+  iterator begin() const noexcept { return iterator(first_); }
+  iterator end() const noexcept { return iterator(nullptr); }
+  M* front() const noexcept { return first_; }
+
+  void push_back(M* m) noexcept {
+    m->next_of_all = nullptr;
+    m->prev_of_all = last_;
+    (last_ ? last_->next_of_all : first_) = m;
+    last_ = m;
+  }
+
+  void erase(M* m) noexcept {
+    (m->prev_of_all ? m->prev_of_all->next_of_all : first_) = m->next_of_all;
+    (m->next_of_all ? m->next_of_all->prev_of_all : last_) = m->prev_of_all;
+  }
+
+ private:
+  M* first_ = nullptr;
+  M* last_ = nullptr;
 };
 
 inline constexpr std::uint32_t max_procs = 1024;
@@ -210,7 +249,7 @@ struct scheduler {
   atomic<std::uint32_t> detached_ms{0};  // run a goroutine without a P; written under mutex
   atomic<std::uint32_t> hogs{0};         // those among them that compute; written under mutex
   std::uint64_t next_m_id = 1;
-  std::vector<M*> all_ms;
+  m_list all_ms;
   note stop_note;
   note exit_note;
 

@@ -116,7 +116,9 @@ class cancel_node final : public context_node {
   cancel_node* next = nullptr;  // siblings; of a cancelled one: the list of the cancel() that has it
   cancel_node* prev = nullptr;
   chan_core* channel = nullptr;
+#if defined(__cpp_lib_jthread)
   std::optional<std::stop_source> source;
+#endif
   // When cancelled, these belong to the cancel() that has it.
   std::optional<func_timer> timer;
   bool has_callbacks = false;
@@ -141,7 +143,9 @@ void cancel(cancel_node* root, cancel_state s, const std::exception_ptr& why) no
       n->mark(s, why);
       cancel_node* following = std::exchange(n->next, nullptr);
       n->prev = nullptr;
+#if defined(__cpp_lib_jthread)
       n->has_callbacks = n->source.has_value();
+#endif
       if (n->has_callbacks || n->timer) {
         context_retain(n);
         n->next = std::exchange(with_more, n);
@@ -156,7 +160,9 @@ void cancel(cancel_node* root, cancel_state s, const std::exception_ptr& why) no
       n->timer->stop();
       n->timer.reset();
     }
+#if defined(__cpp_lib_jthread)
     if (n->has_callbacks) n->source->request_stop();
+#endif
     context_release(n);
   }
 }
@@ -289,6 +295,7 @@ std::int64_t context_deadline(const context_node* node) noexcept {
   return node->canceller ? node->canceller->deadline : never_ns;
 }
 
+#if defined(__cpp_lib_jthread)
 std::stop_token context_stop_token(context_node* node) {
   cancel_node* n = node->canceller;
   if (!n) return {};
@@ -306,5 +313,6 @@ std::stop_token context_stop_token(context_node* node) {
   if (n->is_cancelled()) n->source->request_stop();
   return n->source->get_token();
 }
+#endif
 
 }  // namespace weft::detail

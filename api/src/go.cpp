@@ -54,6 +54,10 @@ void run_user_code(void* closure) {
   } catch (const goroutine_exit&) {
   } catch (const unhandled&) {
     // It catches nothing, but is told of what nobody catches (uncaught.cpp).
+#if defined(_LIBCPP_VERSION)
+  } catch (...) {
+    die_of_exception(std::current_exception());
+#endif
   }
   if (g->locals) destroy_locals(g);
 }

@@ -6,6 +6,9 @@
 // type_info::__do_catch of the type in the clause, is where the report is made, with the trace of the throw. The answer
 // is no. So there is no handler, and std::terminate is called in `throw`, as for a thread, and a core file or a
 // debugger shows where that was.
+//
+// libc++'s type_info has no such question. There a goroutine catches everything at its bottom (go.cpp), and the report
+// is made with no trace of the throw.
 
 #include "api/src/goroutine.hpp"
 #include "runtime/fatal.hpp"
@@ -21,6 +24,10 @@
 namespace weft::detail {
 
 namespace {
+
+enum class thrown_at : bool { elsewhere, in_this_stack };
+
+#if !defined(_LIBCPP_VERSION)
 
 // The functions of the C++ runtime by which an exception sets out.
 bool throws(const char* function) noexcept {
@@ -45,7 +52,11 @@ void write_throw_site(rt::report& out) noexcept {
   out.frames(*t);
 }
 
-enum class thrown_at : bool { elsewhere, in_this_stack };
+#else
+
+void write_throw_site(rt::report&) noexcept {}
+
+#endif
 
 WEFT_NOINLINE void report_uncaught(const std::type_info* type, const char* what, thrown_at where) noexcept {
   const rt::G* g = rt::this_thread()->g;
@@ -56,13 +67,19 @@ WEFT_NOINLINE void report_uncaught(const std::type_info* type, const char* what,
   out.started_by(g);
 }
 
+#if !defined(_LIBCPP_VERSION)
+
 // `object` points to what was thrown, of type `type`.
 const char* what_of(const std::type_info* type, void* object) noexcept {
   if (!typeid(std::exception).__do_catch(type, &object, 1)) return nullptr;  // else it points to the base
   return static_cast<std::exception*>(object)->what();
 }
 
+#endif
+
 }  // namespace
+
+#if !defined(_LIBCPP_VERSION)
 
 // Not in the unnamed namespace, which would keep the object below from other files.
 class unhandled_type final : public std::type_info {
@@ -81,6 +98,12 @@ class unhandled_type final : public std::type_info {
 // The name by which the compiler refers to typeid(unhandled), whose virtual destructor is defined nowhere.
 extern unhandled_type type_of_unhandled __asm__("_ZTIN4weft6detail9unhandledE");
 unhandled_type type_of_unhandled;
+
+#else
+
+unhandled::~unhandled() = default;
+
+#endif
 
 void die_of_exception(const std::exception_ptr& e) noexcept {
   try {

@@ -27,11 +27,15 @@
 #include <exception>
 #include <memory>
 #include <optional>
-#include <stop_token>
 #include <system_error>
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <version>
+
+#if defined(__cpp_lib_jthread)  // not in every libc++
+#include <stop_token>
+#endif
 
 namespace weft {
 
@@ -54,7 +58,9 @@ WEFT_API chan_core* context_done(context_node* n);  // one reference
 WEFT_API std::error_code context_err(const context_node* n) noexcept;
 WEFT_API std::exception_ptr context_cause(const context_node* n);
 WEFT_API std::int64_t context_deadline(const context_node* n) noexcept;
+#if defined(__cpp_lib_jthread)
 WEFT_API std::stop_token context_stop_token(context_node* n);
+#endif
 
 // A counted reference to a node; null for the background.
 class context_ref {
@@ -117,11 +123,13 @@ class context {
     return static_cast<const typename Key::value_type*>(detail::context_value(node(), &detail::context_key<Key>::tag));
   }
 
+#if defined(__cpp_lib_jthread)
   // For code written for the standard's cancellation. Stop callbacks run in the cancel() that comes first (or in a
   // goroutine, when a deadline passes), after the whole tree below is cancelled. They must not wait for anything:
   // std::stop_callback knows threads, not goroutines. Cannot be cancelled: a token that can never be stopped.
   // std::bad_alloc.
   std::stop_token stop_token() const { return node() ? detail::context_stop_token(node()) : std::stop_token(); }
+#endif
 
   // Takes over one reference. For the library.
   static context adopt(detail::context_node* n) noexcept { return context(n); }
@@ -189,8 +197,10 @@ class cancellable_ctx {
   }
   template <class Key>
   const typename Key::value_type* value() const&& = delete;
+#if defined(__cpp_lib_jthread)
   std::stop_token stop_token() const& { return ctx_.stop_token(); }
   std::stop_token stop_token() const&& = delete;
+#endif
 
  private:
   friend struct cancellable;

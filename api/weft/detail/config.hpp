@@ -1,4 +1,4 @@
-// What every public header needs: the mark of exported names.
+// What every public header needs: the mark of exported names, the version, and errno, if that was asked for.
 #pragma once
 
 #define WEFT_API __attribute__((visibility("default")))
@@ -6,3 +6,5 @@
 #define WEFT_VERSION_MAJOR 0
 #define WEFT_VERSION_MINOR 1
 #define WEFT_VERSION_PATCH 0
+
+#include <weft/errno.hpp>

@@ -107,6 +107,34 @@ TEST_CASE("docs: blocking calls") {
   });
 }
 
+namespace {
+thread_local int calls_of_this_thread = 0;
+int slow_update(int v) { return v + 1; }
+}  // namespace
+
+TEST_CASE("docs: pin") {
+  weft::run([] {
+    // [pin]
+    weft::pin here;  // until the end of the block this goroutine runs on this thread only
+    ++calls_of_this_thread;
+    weft::sleep(1ms);  // others may run here meanwhile
+    ++calls_of_this_thread;
+    // [/pin]
+    CHECK(calls_of_this_thread == 2);
+  });
+}
+
+TEST_CASE("docs: no_preemption") {
+  weft::run([] {
+    int table[] = {1, 2, 3};
+    // [no_preemption]
+    weft::no_preemption alone;  // with one P: nobody else runs until the end of the block, however long it takes
+    for (int& v : table) v = slow_update(v);
+    // [/no_preemption]
+    CHECK(table[2] == 4);
+  });
+}
+
 TEST_CASE("docs: errno") {
   weft::run([] {
     // [errno]

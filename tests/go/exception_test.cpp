@@ -130,6 +130,123 @@ TEST_CASE("exceptions: a goroutine may wait in a destructor while one unwinds") 
   CHECK(wrong == 0);
 }
 
+TEST_CASE("exceptions: handlers in handlers, each left on another thread than it was entered on") {
+  std::atomic<int> wrong{0};
+  on_many(12, [&](int g) {
+    for (int i = 0; i < fewer(20); ++i) {
+      try {
+        throw g;
+      } catch (int first) {
+        std::exception_ptr outer = std::current_exception();
+        wander(i);
+        try {
+          throw std::to_string(g);
+        } catch (const std::string& second) {
+          wander(g);
+          try {
+            wander(g + i);
+            throw 0.5 * g;
+          } catch (double third) {
+            wander(i + 1);
+            wrong += third != 0.5 * g || second != std::to_string(g) || first != g;
+            try {
+              throw;  // the innermost
+            } catch (double again) {
+              wander(i);
+              wrong += again != 0.5 * g;
+            }
+          }
+          wander(i);
+          wrong += second != std::to_string(g);
+        }
+        wander(g);
+        wrong += std::current_exception() != outer;
+        wrong += std::uncaught_exceptions() != 0;
+      }
+      wrong += std::current_exception() != nullptr;
+    }
+  });
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("exceptions: unwinding within unwinding, with waits in between") {
+  std::atomic<int> wrong{0};
+  on_many(12, [&](int g) {
+    struct inner {
+      std::atomic<int>& wrong;
+      int i;
+      ~inner() {
+        wrong += std::uncaught_exceptions() != 2;
+        wander(i);
+        wrong += std::uncaught_exceptions() != 2;
+      }
+    };
+    struct outer {
+      std::atomic<int>& wrong;
+      int i;
+      ~outer() {
+        wander(i);
+        try {
+          inner a{wrong, i};
+          inner b{wrong, i + 1};
+          throw i;
+        } catch (int v) {
+          wander(i + 1);
+          wrong += v != i || std::uncaught_exceptions() != 1;
+        }
+        wander(i + 2);
+        wrong += std::uncaught_exceptions() != 1;
+      }
+    };
+    for (int i = 0; i < fewer(20); ++i) {
+      try {
+        outer o{wrong, g + i};
+        throw std::runtime_error(std::to_string(g));
+      } catch (const std::runtime_error& e) {
+        wrong += e.what() != std::to_string(g);
+      }
+      wrong += std::uncaught_exceptions() != 0;
+    }
+  });
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("exceptions: exit_goroutine runs destructors that wait, and passes handlers that wait and rethrow") {
+  std::atomic<int> wrong{0}, destroyed{0}, passed{0};
+  on_many(12, [&](int g) {
+    struct waits {
+      std::atomic<int>&wrong, &destroyed;
+      int i;
+      ~waits() {
+        wander(i);
+        wrong += std::uncaught_exceptions() != 1;
+        ++destroyed;
+      }
+    };
+    weft::spawn([&, g] {
+      waits a{wrong, destroyed, g};
+      try {
+        waits b{wrong, destroyed, g + 1};
+        wander(g);
+        weft::exit_goroutine();
+      } catch (const std::exception&) {
+        ++wrong;  // it is none
+      } catch (...) {
+        wander(g + 2);
+        wrong += std::uncaught_exceptions() != 0;
+        ++passed;
+        throw;
+      }
+      ++wrong;
+    }).wait();
+    // Nothing of it is left on the stack's next user.
+    wrong += weft::spawn([] { return std::uncaught_exceptions() + (std::current_exception() != nullptr); }).join();
+  });
+  CHECK(wrong == 0);
+  CHECK(passed == 12);
+  CHECK(destroyed == 24);
+}
+
 TEST_CASE("exceptions: from one goroutine to another") {
   weft::run([] {
     chan<std::exception_ptr> c;

@@ -1,7 +1,9 @@
-// Catch2 under both of its names: v2 is one header (Debian 12), v3 is a library.
+// The test framework, whichever version of it is installed: Debian 12 has Catch2 v2, newer systems have v3.
 #pragma once
 
-#if __has_include(<catch2/catch_all.hpp>)
+#if defined(WEFT_SMALL_CATCH)
+#include "tests/support/small_catch.hpp"
+#elif __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
 #else
 #include <catch2/catch.hpp>

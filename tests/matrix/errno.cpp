@@ -1,0 +1,18 @@
+// errno after a suspension, in one function with errno before it. Exit code 0: it is right; 1: the compiler kept the
+// address of another thread's. To be compiled with and without WEFT_SAFE_ERRNO, and run with WEFT_DEBUG=hazard=1.
+#include <cerrno>
+#include <cstdio>
+#include <weft/weft.hpp>
+
+int main() {
+  return weft::run([] {
+    int wrong = 0;
+    for (int i = 1; i <= 20; ++i) {
+      errno = i;
+      weft::yield();
+      wrong += errno != i;
+    }
+    std::printf("%d of 20 wrong\n", wrong);
+    return wrong != 0;
+  });
+}

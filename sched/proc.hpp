@@ -69,8 +69,8 @@ void unpin(M* m) noexcept;
 void deliver_pinned(M* m, G* g) noexcept;  // m has picked g, which is another M's; m may be without a P then
 G* take_pinned(M* m) noexcept;             // one that is ready, or null
 bool take_p_for_pinned(M* m) noexcept;     // sched: some are ready; false: they are in the global queue, as no P idles
-[[nodiscard]] M* leave_thread(
-    M* m) noexcept;  // m's goroutine goes on on another M, if there is one to be had (enter.cpp)
+// m's goroutine goes on on another M, if there is one to be had (enter.cpp).
+[[nodiscard]] M* leave_thread(M* m) noexcept;
 
 // --- WEFT_DEBUG=hazard (hazard.cpp)
 bool must_migrate(const M* m, const G* g) noexcept;  // g, which m has picked, was suspended on m

@@ -95,8 +95,8 @@ inline constexpr std::uint32_t revoked = 2;     // its P is being taken or was t
 inline constexpr std::uint32_t stop = 4;        // the world stops
 inline constexpr std::uint32_t in_syscall = 8;  // set by itself: it left its P behind
 inline constexpr std::uint32_t abandoned = 16;  // run() is over: never run again
-inline constexpr std::uint32_t pinned = 64;     // goroutines pinned to it are ready (pin.cpp)
 inline constexpr std::uint32_t hazard = 32;     // for good: WEFT_DEBUG=hazard (hazard.cpp)
+inline constexpr std::uint32_t pinned = 64;     // goroutines pinned to it are ready (pin.cpp)
 }  // namespace request
 
 struct alignas(cache_line) M : thread_state {

@@ -149,7 +149,7 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs) noexcept {
                       p->timers.wake_when() != 0 || anybody_waits_for_io() || newcomers_want(p) ||
                       hogs.is_one(now - p->seen.sched_when);
         if (!wanted || sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) continue;
-        if (!detach_running(p)) continue;
+        if (!detach_running(p)) continue;  // or its goroutine keeps it: weft::no_preemption
         sched.preemptions_taken.fetch_add(1, relaxed);
         sched.detachments.fetch_add(1, relaxed);
         take_usual_turns(m->tid);  // the Ms that go on shall not wait for it

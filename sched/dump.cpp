@@ -61,13 +61,23 @@ bool runs_elsewhere(const G* g) noexcept {
   return s == g_state::running || s == g_state::syscall;
 }
 
+// No M has a P, so no goroutine that does not run begins to, and its stack can be read. False where the world could not
+// be stopped: some M is stuck in the runtime, or is not given a processor.
+bool all_ps_stand_still() noexcept {
+  for (std::uint32_t i = 0; i < sched.procs.load(acquire); ++i) {
+    p_status s = sched.all_ps[i].load(acquire)->status.load(acquire);
+    if (s == p_status::running || s == p_status::syscall) return false;
+  }
+  return true;
+}
+
 std::uint64_t key_of(const G* g, trace* t) noexcept {
   key_maker key;
   key.add(static_cast<std::uint64_t>(g->get_state()));
   key.add(static_cast<std::uint64_t>(g->reason));
   key.add(static_cast<std::uint64_t>(g->marks & mark::tied));
   key.add(g->spawn_pc);
-  if (!runs_elsewhere(g)) {
+  if (t && !runs_elsewhere(g)) {
     trace_parked(g, t);
     for (std::size_t i = 0; i < t->size; ++i) key.add(t->frames[i].pc);
     key.add(t->left_out);
@@ -158,7 +168,7 @@ void add_names(head_text& out, std::span<const entry> group) noexcept {
   }
 }
 
-void write_group(report& out, std::span<const entry> group, nanos now) noexcept {
+void write_group(report& out, std::span<const entry> group, nanos now, bool with_stacks) noexcept {
   const G* g = group[0].g;
   head_text head;
   if (group.size() == 1) {
@@ -174,7 +184,9 @@ void write_group(report& out, std::span<const entry> group, nanos now) noexcept 
   trace* t = out.scratch();
   if (!t) return;
   t->size = 0;
-  if (runs_elsewhere(g)) {
+  if (!with_stacks) {
+    out.line("    (the scheduler does not stand still; its stack is not readable)");
+  } else if (runs_elsewhere(g)) {
     out.line("    (runs on another thread; its stack is not readable from here)");
   } else if (!g->park_frame) {
     out.line("    (not started yet)");
@@ -238,14 +250,14 @@ std::size_t count_shown() noexcept {
   return n;
 }
 
-void write_all(report& out, const G* self) noexcept {
+void write_all(report& out, const G* self, bool with_stacks) noexcept {
   nanos now = nanotime();
   struct collection {
     entries list;
     const G* self;
-    trace* scratch;
-  } found{entries(count_shown()), self, out.scratch()};
-  if (!found.scratch) return;
+    trace* scratch;  // null: without stacks
+  } found{entries(count_shown()), self, with_stacks ? out.scratch() : nullptr};
+  if (with_stacks && !found.scratch) return;
   for_each_g(
       [](G* g, void* arg) {
         auto* c = static_cast<collection*>(arg);
@@ -261,7 +273,7 @@ void write_all(report& out, const G* self) noexcept {
     groups.add({all[i].g, all[i].id, i, end - i});
   }
   std::sort(groups.all().begin(), groups.all().end(), by_size);
-  for (const entry& e : groups.all()) write_group(out, all.subspan(e.key, e.group_size), now);
+  for (const entry& e : groups.all()) write_group(out, all.subspan(e.key, e.group_size), now, with_stacks);
 }
 
 }  // namespace
@@ -271,7 +283,9 @@ void dump_goroutines(int fd, dump_of what, names n) noexcept {
   const G* self = ts && ts->g && ts->g->kind == g_kind::goroutine ? ts->g : nullptr;
   report out(fd, n);
   if (self || what != dump_of::all_goroutines) write_caller(out, self, what);
-  if (what != dump_of::caller) write_all(out, self);
+  // A fault of ours is shown with all that can be read, at the risk of reading what is being written.
+  bool with_stacks = what == dump_of::caller_and_all || all_ps_stand_still();
+  if (what != dump_of::caller) write_all(out, self, with_stacks);
 }
 
 }  // namespace weft::rt

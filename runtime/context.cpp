@@ -13,7 +13,7 @@ namespace {
 constinit goroutine_life life{};
 
 // First thing on the stack that was switched to.
-inline thread_state* arrive(departure d) noexcept {
+WEFT_NO_FAKE_STACK inline thread_state* arrive(departure d) noexcept {
   if (WEFT_UNLIKELY(asan_running())) {
     __sanitizer_finish_switch_fiber(d.thread->g->fake_stack, nullptr, nullptr);
   }
@@ -21,7 +21,7 @@ inline thread_state* arrive(departure d) noexcept {
   return d.thread;
 }
 
-void announce_switch([[maybe_unused]] G* from, G* to) noexcept {
+WEFT_NO_FAKE_STACK void announce_switch([[maybe_unused]] G* from, G* to) noexcept {
   if (WEFT_UNLIKELY(asan_running())) {
     // A goroutine that ends frees its fake stack; it says so by being dead.
     void** save = from->get_state() == g_state::dead ? nullptr : &from->fake_stack;
@@ -32,7 +32,7 @@ void announce_switch([[maybe_unused]] G* from, G* to) noexcept {
 }
 
 // Unwinders stop here: this frame has no caller. Not noexcept: an exception that comes as far has no handler.
-void first_frame(thread_state* thread, G* from, after_switch after, void* arg) {
+WEFT_NO_FAKE_STACK void first_frame(thread_state* thread, G* from, after_switch after, void* arg) {
 #if defined(__x86_64__)
   asm volatile(".cfi_undefined rip");
 #elif defined(__aarch64__)
@@ -50,7 +50,8 @@ void first_frame(thread_state* thread, G* from, after_switch after, void* arg) {
 
 }  // namespace
 
-WEFT_NOINLINE thread_state* switch_to(thread_state* ts, G* to, after_switch after, void* arg) noexcept {
+WEFT_NOINLINE WEFT_NO_FAKE_STACK thread_state* switch_to(thread_state* ts, G* to, after_switch after,
+                                                         void* arg) noexcept {
   G* from = ts->g;
   from->park_frame = __builtin_frame_address(0);
   from->exceptions = *ts->exceptions;
@@ -65,6 +66,10 @@ WEFT_NOINLINE thread_state* switch_to(thread_state* ts, G* to, after_switch afte
 
 void set_goroutine_life(const goroutine_life& l) noexcept { life = l; }
 
+// The last frames of a goroutine never return, so to ThreadSanitizer these calls stay open; it has room for 65,536. A
+// new fiber for each goroutine would be dear.
+constexpr std::uint32_t fiber_uses_at_most = 1000;
+
 void begin_on(G* g, stack* s) noexcept {
   g->own_stack = s;
   s->user = g;
@@ -75,7 +80,14 @@ void begin_on(G* g, stack* s) noexcept {
     // The last user of this stack left frames that never returned.
     __asan_unpoison_memory_region(s->lo, static_cast<std::size_t>(top - s->lo));
   }
-  if (WEFT_UNLIKELY(tsan_running()) && !s->fiber) s->fiber = __tsan_create_fiber(0);
+  if (WEFT_UNLIKELY(tsan_running())) {
+    if (s->fiber && ++s->fiber_uses >= fiber_uses_at_most) {
+      __tsan_destroy_fiber(s->fiber);
+      s->fiber = nullptr;
+      s->fiber_uses = 0;
+    }
+    if (!s->fiber) s->fiber = __tsan_create_fiber(0);
+  }
   g->context = make_context<first_frame>(top, g->floating);
   g->exceptions = {};
   g->saved_errno = 0;
@@ -98,6 +110,7 @@ void* reserve_closure(G* g, std::size_t size, std::size_t align) noexcept {
   if (size > room / 4 || align > 4096) return nullptr;
   auto at = (reinterpret_cast<std::uintptr_t>(s->hi) - size) & ~(static_cast<std::uintptr_t>(align) - 1);
   g->closure = reinterpret_cast<void*>(at);
+  tell_valgrind_of_use(s->lo, room);
   if (WEFT_UNLIKELY(asan_running())) __asan_unpoison_memory_region(g->closure, size);  // as in begin_on
   return g->closure;
 }

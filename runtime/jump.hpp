@@ -10,6 +10,7 @@
 #pragma once
 
 #include "runtime/g.hpp"
+#include "runtime/sanitizer.hpp"
 
 #include <cstddef>
 
@@ -48,7 +49,7 @@ void* make_context(std::byte* top, float_control floating) noexcept {
   return c;
 }
 
-inline departure jump(departure d, void*& save, void* to) noexcept {
+WEFT_NO_FAKE_STACK inline departure jump(departure d, void*& save, void* to) noexcept {
   static_assert(sizeof(saved_context) == 24);
   asm volatile(
       "lea -152(%%rsp), %%rsp\n\t"  // past the red zone
@@ -83,7 +84,7 @@ inline departure jump(departure d, void*& save, void* to) noexcept {
 
 // The floating-point control belongs to the thread here: float_control is empty.
 
-inline departure departed(boost::context::detail::transfer_t t) noexcept {
+WEFT_NO_FAKE_STACK inline departure departed(boost::context::detail::transfer_t t) noexcept {
   departure d = *static_cast<departure*>(t.data);
   d.from->context = t.fctx;
   return d;
@@ -98,7 +99,7 @@ void* make_context(std::byte* top, float_control) noexcept {
   return boost::context::detail::make_fcontext(top, 0, first);  // it does not use the size
 }
 
-inline departure jump(departure d, void*&, void* to) noexcept {
+WEFT_NO_FAKE_STACK inline departure jump(departure d, void*&, void* to) noexcept {
   return departed(boost::context::detail::jump_fcontext(to, &d));
 }
 

@@ -158,7 +158,9 @@ stack* cut_slot(stack_class* c) noexcept {
   std::byte* slot = c->slabs[index / per_slab] + index % per_slab * c->size;
   guard_kind kind = install_guard(slot);
   guards.by_kind[static_cast<int>(kind)].fetch_add(1, relaxed);
-  return write_header(c, header_of(slot, c->size, index), slot + page, kind == guard_kind::canary);
+  stack* s = write_header(c, header_of(slot, c->size, index), slot + page, kind == guard_kind::canary);
+  tell_valgrind_of_stack(s->lo, s->hi);
+  return s;
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ struct alignas(64) stack {
   stack_class* origin = nullptr;
   G* user = nullptr;      // null: it is free
   void* fiber = nullptr;  // ThreadSanitizer's
+  std::uint32_t fiber_uses = 0;
   bool has_canary = false;
 };
 

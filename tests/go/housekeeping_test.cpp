@@ -115,8 +115,7 @@ beside_many many_hogs(unsigned procs, unsigned max_threads) {
           weft::go([&] {
             ++reads_begun;
             char c;
-            CHECK(::read(fd[0], &c, 1) == 0);
-            ++reads_ended;
+            if (::read(fd[0], &c, 1) == 0) ++reads_ended;
           });
         }
         for (auto end = clock::now() + 3s; clock::now() < end;) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <spawn.h>
 #include <string>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <thread>
@@ -37,7 +38,8 @@ int complain(const char* what, long is, long should_be) {
 
 // What a child does; 7 is right.
 int child(std::uint64_t usual_turn) {
-  if (turn() != usual_turn) return complain("turn", static_cast<long>(turn()), static_cast<long>(usual_turn));
+  if (usual_turn != 0 && turn() != usual_turn)
+    return complain("turn", static_cast<long>(turn()), static_cast<long>(usual_turn));
   DIR* d = ::opendir("/proc/self/fd");
   while (const dirent* e = ::readdir(d)) {
     int fd = std::atoi(e->d_name);
@@ -115,7 +117,8 @@ int main(int argc, char** argv) {
   char self[4096] = {};
   if (::readlink("/proc/self/exe", self, sizeof self - 1) < 0) return 1;
   c.self = self;
-  const std::uint64_t usual = turn();
+  // At a nice value below zero children have the turns of weft's threads (runtime/turns.cpp).
+  const std::uint64_t usual = ::getpriority(PRIO_PROCESS, 0) < 0 ? 0 : turn();
   c.turn = std::to_string(usual);
 
   return weft::run(
@@ -144,7 +147,8 @@ int main(int argc, char** argv) {
         }
         done.go([&] {
           std::thread t([&] {
-            if (turn() != usual) ++bad, complain("thread's turn", static_cast<long>(turn()), static_cast<long>(usual));
+            if (usual != 0 && turn() != usual)
+              ++bad, complain("thread's turn", static_cast<long>(turn()), static_cast<long>(usual));
             for (int way = 0; way < ways; ++way) look(way, "a goroutine's thread");
           });
           weft::blocking([&] { t.join(); });

@@ -12,6 +12,7 @@ def draw(curves, generations, file):
         return False
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "weft"
+    matplotlib.rcParams["svg.fonttype"] = "none"
     from matplotlib import pyplot
 
     procs = sorted({key[1] for _, _, points in curves for key in points})
@@ -25,6 +26,7 @@ def draw(curves, generations, file):
                 if line:
                     ax.plot(*zip(*line), marker="o", markersize=3, label=g)
             ax.set(xscale="log", yscale="log", title=f"{title}, {p} P")
+            ax.minorticks_off()
             ax.grid(alpha=0.3)
         row[0].set_ylabel(label)
     for ax in axes[-1]:

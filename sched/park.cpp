@@ -17,12 +17,16 @@ inline bool must_visit_scheduler(M* m, P* p) noexcept {
 }
 
 // Two that make each other runnext share a time slice. So that it does not get long, now and then the one at the head
-// of the ring comes first.
+// of the ring comes first, or of the global queue: to that the scheduler comes by only once in so many time slices.
 constexpr std::uint64_t inherit_at_most = 128;
 
 WEFT_NOINLINE G* let_others_in(P* p, G* next, bool* inherit) noexcept {
   p->count.inherited.add();
   G* g = p->runq.get_from_ring();
+  if (!g && sched.global_size.load(relaxed) != 0) {
+    lock_guard hold(sched.mutex);
+    g = global_get(p, 0);
+  }
   if (!g) return next;
   *inherit = false;
   runqput(p, next, put_where::tail);

@@ -226,6 +226,47 @@ TEST_CASE("goroutines in the global queue are not starved by local ones") {
 }
 
 // runtime's TestSchedLocalQueueEmpty: a goroutine that was made ready is found, also by another P.
+// More than a ring holds, so that some are in the global queue; and what ends time slices now and then, so that nobody
+// is asked to yield.
+TEST_CASE("a pair that plays ping-pong does not starve those in the global queue") {
+  weft::run(
+      [] {
+        std::atomic<bool> over{false};
+        std::atomic<long> rounds{0};
+        chan<int> ping, pong;
+        weft::wait_group w;
+        w.go([&] {
+          while (ping.recv()) pong.send(1);
+        });
+        w.go([&] {
+          for (; !over; ++rounds) {
+            ping.send(1);
+            pong.recv();
+          }
+          ping.close();
+        });
+        w.go([&] {
+          weft::ticker t(1ms);
+          while (!over) t.channel().recv();
+        });
+        long most = 0;
+        for (int i = 0; i < fewer(200); ++i) {
+          long before = rounds;
+          chan<void> gate;
+          weft::wait_group many;
+          for (int k = 0; k < 300; ++k) many.go([=] { gate.recv(); });
+          gate.close();
+          many.wait();
+          most = std::max(most, rounds - before);
+          weft::sleep(1ms);
+        }
+        CHECK(most < 500'000);
+        over = true;
+        w.wait();
+      },
+      {.procs = 1});
+}
+
 TEST_CASE("a goroutine that was made ready is found while its maker goes on computing") {
   weft::run([] {
     unsigned before = weft::set_procs(2);

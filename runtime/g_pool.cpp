@@ -34,10 +34,12 @@ struct pool {
 };
 
 // Never destroyed: goroutines may still run while static destructors do.
-pool& the_pool() noexcept {
-  static pool* p = new pool;
-  return *p;
-}
+union pool_storage {
+  pool value;
+  constexpr pool_storage() noexcept : value() {}
+  ~pool_storage() {}
+};
+constinit pool_storage the_pool;
 
 constinit atomic<slab*> first_slab{nullptr};
 constinit atomic<std::size_t> in_use{0};  // changed under the pool's lock
@@ -56,7 +58,7 @@ void add_slab(pool& all) {
 }  // namespace
 
 G* g_take(std::size_t limit) {
-  pool& all = the_pool();
+  pool& all = the_pool.value;
   lock_guard hold(all.mutex);
   if (in_use.load(relaxed) >= limit) return nullptr;
   if (!all.free.empty()) {
@@ -75,7 +77,7 @@ G* g_take(std::size_t limit) {
 }
 
 std::size_t g_take_free(G** out, std::size_t n, std::size_t limit) noexcept {
-  pool& all = the_pool();
+  pool& all = the_pool.value;
   lock_guard hold(all.mutex);
   std::size_t used = in_use.load(relaxed);
   n = std::min({n, all.free.size(), limit > used ? limit - used : 0});
@@ -86,7 +88,7 @@ std::size_t g_take_free(G** out, std::size_t n, std::size_t limit) noexcept {
 }
 
 void g_put(G* const* gs, std::size_t n) noexcept {
-  pool& all = the_pool();
+  pool& all = the_pool.value;
   lock_guard hold(all.mutex);
   all.free.insert(all.free.end(), gs, gs + n);  // within the capacity
   in_use.store(in_use.load(relaxed) - n, relaxed);

@@ -67,10 +67,13 @@ struct class_table {
 };
 
 // Never destroyed: goroutines may still run while static destructors do.
-class_table& table() noexcept {
-  static class_table* t = new class_table;
-  return *t;
-}
+union class_table_storage {
+  class_table value;
+  constexpr class_table_storage() noexcept : value() {}
+  ~class_table_storage() {}
+};
+constinit class_table_storage the_table;
+inline constexpr class_table& table = the_table.value;
 
 // What stack_guard_owner may look at from a signal handler: slabs are only ever added, and each is published
 // after it is complete.
@@ -105,10 +108,15 @@ guard_kind install_guard(std::byte* lo) noexcept {
   return guard_kind::canary;
 }
 
-std::byte* map_slab(std::size_t bytes) {
+void* map(std::size_t bytes, int more_flags = 0) {
   void* p =
-      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | more_flags, -1, 0);
   if (p == MAP_FAILED) throw std::bad_alloc();
+  return p;
+}
+
+std::byte* map_slab(std::size_t bytes) {
+  void* p = map(bytes, MAP_STACK);
   // A huge page under a stack top would cost 2 MiB for a goroutine that needs one page.
   ::madvise(p, bytes, MADV_NOHUGEPAGE);
   return static_cast<std::byte*>(p);
@@ -120,17 +128,17 @@ void add_slab(stack_class* c) {
   if (c->slabs.size() == c->slabs.capacity()) c->slabs.reserve(std::max<std::size_t>(8, 2 * c->slabs.size()));
   std::size_t all = c->slots() + slots;
   if (c->free.capacity() < all) c->free.reserve(std::max(all, 2 * c->free.capacity()));
+  {
+    // A stack whose overflow nobody could name is none.
+    lock_guard hold(table.mutex);
+    if (!published.ranges) published.ranges = static_cast<slab_range*>(map(max_published * sizeof(slab_range)));
+  }
   std::byte* base = map_slab(slots * c->size);
   c->slabs.push_back(base);
 
-  lock_guard hold(table().mutex);
-  if (!published.ranges) {
-    void* p = ::mmap(nullptr, max_published * sizeof(slab_range), PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p != MAP_FAILED) published.ranges = static_cast<slab_range*>(p);
-  }
+  lock_guard hold(table.mutex);
   std::size_t n = published.count.load(relaxed);
-  if (published.ranges && n < max_published) {
+  if (n < max_published) {
     published.ranges[n] = {base, c->size, static_cast<std::uint32_t>(slots)};
     published.count.store(n + 1, release);  // partner: stack_guard_owner
   }
@@ -170,7 +178,7 @@ stack_class* stack_class_for(std::size_t size) {
   // AddressSanitizer's frames are several times as large.
   std::size_t least = asan_running() ? 4 * min_stack_size : min_stack_size;
   size = std::max((size + page - 1) / page * page, least);
-  class_table& t = table();
+  class_table& t = table;
   lock_guard hold(t.mutex);
   for (auto& c : t.classes) {
     if (c->size == size) return c.get();
@@ -272,7 +280,7 @@ std::size_t cool(stack_class* c) noexcept {
 
 std::size_t stack_release_free_pages() noexcept {
   std::size_t bytes = 0;
-  class_table& t = table();
+  class_table& t = table;
   for (std::size_t i = 0;; ++i) {
     stack_class* c;
     {
@@ -298,7 +306,7 @@ std::size_t stack_release_free_pages() noexcept {
 
 stack_counters stack_count() noexcept {
   stack_counters out;
-  class_table& t = table();
+  class_table& t = table;
   lock_guard hold_table(t.mutex);
   out.guards_madvise = guards.by_kind[0].load(relaxed);
   out.guards_mprotect = guards.by_kind[1].load(relaxed);

@@ -31,7 +31,8 @@ void check_dead() noexcept {
   // Signed: an M may be passed its locked goroutine before it counts as asleep (start_locked_m, stop_locked_m).
   auto asleep = static_cast<std::int32_t>(sched.idle_ms + sched.idle_locked_ms);
   if (static_cast<std::int32_t>(sched.live_ms) > asleep) return;
-  if (sched.global_size.load(relaxed) != 0 || newcomers_aside() != 0 || sched.main_ended.load(acquire)) return;
+  if (sched.global_size.load(relaxed) != 0 || newcomers_aside() != 0) return;
+  if (sched.main.load(acquire) != main_state::runs) return;  // the first M comes before main
   if (anybody_waits_for_io() || sched.external_sources.load(relaxed) != 0) return;
   for (std::uint32_t i = 0; i < sched.procs.load(relaxed); ++i) {
     P* p = sched.all_ps[i].load(relaxed);

@@ -91,7 +91,7 @@ void reset() noexcept {
   sched.coarse_now.store(nanotime(), relaxed);
   sched.world_stopping.store(false, relaxed);
   sched.shutting_down.store(false, relaxed);
-  sched.main_ended.store(false, relaxed);
+  sched.main.store(main_state::not_begun, relaxed);
   sched.housekeeper = nullptr;
   sched.exit_note.clear();
 }

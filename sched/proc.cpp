@@ -42,10 +42,12 @@
 #include "runtime/turns.hpp"
 #include "sched/latency.hpp"
 
+#include <cerrno>
 #include <fmt/format.h>
 #include <memory>
 #include <new>
 #include <sys/prctl.h>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 
@@ -130,15 +132,19 @@ void* m_thread(void* arg) noexcept {
   return nullptr;
 }
 
-// Throws nothing: null if there is no memory or no thread to be had.
-M* new_m(P* p, bool spinning, G* first = nullptr) noexcept {
+// Throws nothing: null if there is no memory or no thread to be had; *error says why.
+M* new_m(P* p, bool spinning, int* error, G* first = nullptr) noexcept {
   std::unique_ptr<M> m;
   std::uint32_t id;
   {
     lock_guard hold(sched.mutex);
+    *error = EAGAIN;
     if (sched.shutting_down.load(relaxed) || sched.live_ms >= sched.options.max_threads) return nullptr;
     m.reset(new (std::nothrow) M);
-    if (!m) return nullptr;
+    if (!m) {
+      *error = ENOMEM;
+      return nullptr;
+    }
     sched.all_ms.push_back(m.get());
     id = static_cast<std::uint32_t>(sched.next_m_id++);
     ++sched.live_ms;
@@ -156,7 +162,8 @@ M* new_m(P* p, bool spinning, G* first = nullptr) noexcept {
   if (sched.options.hazard) m->requests.fetch_or(request::hazard, relaxed);
 
   M* raw = m.release();  // belongs to its thread, and to all_ms
-  if (pthread_create(&raw->thread, nullptr, m_thread, raw) == 0) return raw;
+  *error = pthread_create(&raw->thread, nullptr, m_thread, raw);
+  if (*error == 0) return raw;
   lock_guard hold(sched.mutex);
   --sched.live_ms;
   if (sched.shutting_down.load(relaxed)) {
@@ -231,9 +238,11 @@ void startm(P* p, bool spinning) noexcept {
     }
     run = sched.run_number.load(relaxed);
   }
-  if (new_m(p, spinning)) return;
+  int error;
+  if (new_m(p, spinning, &error)) return;
   warn_of_no_thread();
-  // No thread to be had. What the P would have run is for those that run already.
+  // No thread to be had. What the P would have run is for those that run already; if they all sleep or block, sysmon
+  // tries again (nobody_helps).
   lock_guard hold(sched.mutex);
   if (spinning) sched.spinning.fetch_sub(1, seq_cst);
   if (sched.shutting_down.load(relaxed) || sched.run_number.load(relaxed) != run) return;
@@ -262,9 +271,28 @@ bool pass_on(M* m, G* g) noexcept {
     }
   }
   P* p = releasep(m);
-  if (new_m(p, false, g)) return true;
+  int error;
+  if (new_m(p, false, &error, g)) return true;
   acquirep(m, p);
   return false;
+}
+
+void start_first_m() {
+  P* p;
+  {
+    lock_guard hold(sched.mutex);
+    p = idle_p_get();
+  }
+  // Spinning: it looks for main, and nobody starts another M for that.
+  sched.spinning.fetch_add(1, seq_cst);
+  int error;
+  if (new_m(p, true, &error)) return;
+  sched.spinning.fetch_sub(1, seq_cst);
+  {
+    lock_guard hold(sched.mutex);
+    idle_p_put(p);
+  }
+  throw std::system_error(error, std::generic_category(), "weft::run(): cannot start a thread");
 }
 
 void stopm(M* m) noexcept {

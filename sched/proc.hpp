@@ -16,6 +16,7 @@ namespace weft::rt {
 enum class help : std::uint8_t { now, soon, to_poll };
 void wakep(help h = help::now) noexcept;
 void startm(P* p, bool spinning) noexcept;  // an M runs p (null: an idle one); spinning: the caller has counted it
+void start_first_m();                       // throws std::system_error: without a thread nothing would ever run
 void warn_of_no_thread() noexcept;          // startm found none (thread_limit.cpp); once
 void wake_idle_m(M* m, P* p) noexcept;      // sched: m, which idles, goes on with p
 bool pass_on(M* m, G* g) noexcept;          // g, and m's P, to another M; false: there is none to be had

@@ -200,6 +200,8 @@ struct scheduler_options {
   bool follow_cpus = false;   // the number of Ps is that of the CPUs, until set_procs is called
 };
 
+enum class main_state : std::uint8_t { not_begun, runs, ended };
+
 struct scheduler {
   scheduler_options options;
   sigset_t signal_mask{};  // of the thread that called run(): every M has it, whichever thread starts the M
@@ -208,7 +210,7 @@ struct scheduler {
   alignas(cache_line) atomic<bool> world_stopping{false};
   atomic<bool> shutting_down{false};
   atomic<bool> running{false};
-  atomic<bool> main_ended{false};
+  atomic<main_state> main{main_state::not_begun};  // written by main and at a run()'s start
   atomic<std::uint32_t> procs{0};
   atomic<bool> newcomers_wait{false};       // goroutines that have not begun need the turn for it (newcomers.cpp)
   atomic<bool> turn_is_free{true};          // any P may take it; written under mutex

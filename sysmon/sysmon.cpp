@@ -53,6 +53,12 @@ constinit monitor the_monitor;
 
 bool all_idle() noexcept { return sched.idle_ps.load(seq_cst) == sched.procs.load(relaxed); }
 
+// Goroutines are queued, or descriptors waited for without anybody who polls, while every P idles: an M could not be
+// started for them.
+bool nobody_helps() noexcept {
+  return sched.global_size.load(relaxed) != 0 || (sched.last_poll.load(relaxed) != 0 && anybody_waits_for_io());
+}
+
 // Goroutines dispatched so far, by all Ps that there are.
 std::uint64_t all_dispatches() noexcept {
   std::uint64_t sum = 0;
@@ -263,7 +269,8 @@ void run_monitor() noexcept {
     if (the_monitor.quit.load(acquire)) quit();
     nanos now = nanotime();
     std::uint64_t before = std::exchange(dispatched, all_dispatches());
-    if ((before == dispatched && all_idle() && !newcomers.shall_open()) || sched.world_stopping.load(acquire)) {
+    if ((before == dispatched && all_idle() && !nobody_helps() && !newcomers.shall_open()) ||
+        sched.world_stopping.load(acquire)) {
       nanos until = now + sched.options.force_tick_period / 2;
       if (nanos timer = earliest_timer(); timer != 0 && sched.last_poll.load(relaxed) != 0)
         until = std::min(until, timer);

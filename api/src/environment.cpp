@@ -40,10 +40,10 @@ std::optional<rt::nanos> parse_duration(std::string_view text) noexcept {
   return *n * unit;
 }
 
-void warn(std::string_view text) noexcept { rt::print_error(fmt::format("weft: warning: {}\n", text)); }
+void warn(std::string_view text) { rt::print_error(fmt::format("weft: warning: {}\n", text)); }
 
 // 0: the environment says nothing.
-unsigned procs_of_environment() noexcept {
+unsigned procs_of_environment() {
   if (const char* env = std::getenv("WEFT_PROCS"); env && *env) {
     auto n = parse_number(env);
     if (n && *n >= 1 && *n <= rt::max_procs) return *n;
@@ -53,7 +53,7 @@ unsigned procs_of_environment() noexcept {
 }
 
 // key=value[,key=value...], as GODEBUG.
-void apply_debug(rt::scheduler_options& out) noexcept {
+void apply_debug(rt::scheduler_options& out) {
   const char* env = std::getenv("WEFT_DEBUG");
   if (!env) return;
   std::string_view rest = env;

@@ -30,6 +30,7 @@ struct main_goroutine {
   rt::note* ended;
 
   void operator()() noexcept(false) {
+    rt::sched.main.store(rt::main_state::runs, rt::release);
     try {
       main(arg);
     } catch (const goroutine_exit&) {
@@ -37,7 +38,7 @@ struct main_goroutine {
     } catch (...) {
       thrown = std::current_exception();
     }
-    rt::sched.main_ended.store(true, rt::release);
+    rt::sched.main.store(rt::main_state::ended, rt::release);
     ended->wakeup();
   }
 };
@@ -66,6 +67,7 @@ void run_main(const options& o, void (*main)(void*), void* arg) {
     rt::install_overflow_handler();
     rt::start_sysmon();
     stop.sysmon = true;
+    rt::start_first_m();
     // main first: it is goroutine 1.
     go({.name = "main"}, [&m] { m(); });
     rt::start_housekeeper();

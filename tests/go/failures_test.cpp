@@ -1,0 +1,347 @@
+// When the system refuses memory or threads: the calls of one kind fail at the n-th call, and those at all after it,
+// for n = 1, 2, 3 ... until what is tried needs no n-th.
+//
+// Each time: what is tried works, or throws std::bad_alloc or std::system_error; nothing is left over; what runs
+// besides goes on; and without failures it works again.
+//
+// Linked with --wrap, so that what weft itself asks of the system comes by here; operator new is everybody's.
+#include "tests/go/helpers.hpp"
+#include "tests/support/catch.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <new>
+#include <optional>
+#include <pthread.h>
+#include <string>
+#include <sys/mman.h>
+#include <system_error>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+enum class call { none, allocate, map, thread, advise };
+
+struct failing {
+  std::atomic<call> what{call::none};
+  std::atomic<int> left{0};
+  std::atomic<bool> for_good{false};
+  std::atomic<int> failed{0};
+
+  bool now(call c) noexcept {
+    if (what.load() != c) return false;
+    int n = left.fetch_sub(1);
+    if (n > 1 || (n < 1 && !for_good.load())) return false;
+    failed.fetch_add(1);
+    return true;
+  }
+  void from(int n, call c, bool ever_after) noexcept {
+    failed = 0;
+    left = n;
+    for_good = ever_after;
+    what = c;
+  }
+  int stop() noexcept {
+    what = call::none;
+    return failed;
+  }
+};
+constinit failing fails;
+
+}  // namespace
+
+extern "C" {
+void* __real_mmap64(void*, std::size_t, int, int, int, off64_t);
+void* __wrap_mmap64(void* at, std::size_t size, int prot, int flags, int fd, off64_t offset) {
+  if (fails.now(call::map)) {
+    errno = ENOMEM;
+    return MAP_FAILED;
+  }
+  return __real_mmap64(at, size, prot, flags, fd, offset);
+}
+
+int __real_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+int __wrap_pthread_create(pthread_t* t, const pthread_attr_t* a, void* (*f)(void*), void* arg) {
+  return fails.now(call::thread) ? EAGAIN : __real_pthread_create(t, a, f, arg);
+}
+
+int __real_madvise(void*, std::size_t, int);
+int __wrap_madvise(void* at, std::size_t size, int advice) {
+  if (fails.now(call::advise)) {
+    errno = ENOMEM;
+    return -1;
+  }
+  return __real_madvise(at, size, advice);
+}
+
+int __real_mprotect(void*, std::size_t, int);
+int __wrap_mprotect(void* at, std::size_t size, int prot) {
+  if (fails.now(call::advise)) {
+    errno = ENOMEM;
+    return -1;
+  }
+  return __real_mprotect(at, size, prot);
+}
+}
+
+namespace {
+
+void* allocate(std::size_t size, std::size_t align) {
+  void* p = nullptr;
+  if (fails.now(call::allocate) || posix_memalign(&p, align < sizeof(void*) ? sizeof(void*) : align, size) != 0) {
+    throw std::bad_alloc();
+  }
+  return p;
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) { return allocate(size, alignof(std::max_align_t)); }
+void* operator new(std::size_t size, std::align_val_t align) { return allocate(size, static_cast<std::size_t>(align)); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+
+using namespace weft::test;
+
+namespace {
+
+constexpr call kinds[] = {call::allocate, call::map, call::thread, call::advise};
+
+const char* name_of(call c) {
+  switch (c) {
+    case call::none: return "none";
+    case call::allocate: return "allocate";
+    case call::map: return "map";
+    case call::thread: return "thread";
+    case call::advise: return "advise";
+  }
+  return "?";
+}
+
+// True: f came to its end. False: it threw what it may throw; anything else comes out.
+bool works(const std::function<void()>& f) {
+  try {
+    f();
+    return true;
+  } catch (const std::bad_alloc&) {
+  } catch (const std::system_error&) {}
+  return false;
+}
+
+// What runs besides: two goroutines that talk, and a ticker.
+class company {
+ public:
+  company() {
+    going_.go([this] {
+      for (; !over_; ++rounds_) {
+        ping_.send(1);
+        pong_.recv();
+      }
+      ping_.close();
+    });
+    going_.go([this] {
+      while (ping_.recv()) pong_.send(1);
+    });
+    going_.go([this] {
+      weft::ticker t(1ms);
+      while (!over_) {
+        t.channel().recv();
+        ++ticks_;
+      }
+    });
+  }
+  ~company() {
+    over_ = true;
+    going_.wait();
+  }
+  bool goes_on() {
+    long rounds = rounds_, ticks = ticks_;
+    return eventually([&] { return rounds_ > rounds + 2 && ticks_ > ticks + 2; });
+  }
+
+ private:
+  weft::chan<int> ping_, pong_;
+  std::atomic<long> rounds_{0}, ticks_{0};
+  std::atomic<bool> over_{false};
+  weft::wait_group going_;
+};
+
+// Inside a run(). `f` leaves nothing behind, however it ends.
+void survives(const std::function<void()>& f) {
+  company others;
+  REQUIRE(others.goes_on());
+  std::size_t before = weft::num_goroutines();
+  for (call c : kinds) {
+    for (bool for_good : {false, true}) {
+      int n = 1;
+      for (;; ++n) {
+        INFO(name_of(c) << " fails at call " << n << (for_good ? " and ever after" : ""));
+        fails.from(n, c, for_good);
+        bool worked = works(f);
+        bool touched = fails.stop() != 0;
+        REQUIRE((worked || touched));
+        REQUIRE(eventually([&] { return weft::num_goroutines() <= before; }));
+        REQUIRE(others.goes_on());
+        REQUIRE(works(f));
+        REQUIRE(eventually([&] { return weft::num_goroutines() <= before; }));
+        if (!touched) break;
+      }
+    }
+  }
+}
+
+// Goroutines that end with this scope, also if one of them could not be started.
+struct group : weft::wait_group {
+  weft::chan<void> end;
+  ~group() {
+    end.close();
+    wait();
+  }
+};
+
+constexpr int many = 300;  // more than the slots of a mapping
+
+}  // namespace
+
+TEST_CASE("run() throws when the system refuses, and the next run() works") {
+  for (call c : kinds) {
+    for (bool for_good : {false, true}) {
+      for (int n = 1;; ++n) {
+        INFO(name_of(c) << " fails at call " << n << (for_good ? " and ever after" : ""));
+        bool began = false;
+        fails.from(n, c, for_good);
+        bool worked = works([&] { weft::run([&] { began = true; }); });
+        bool touched = fails.stop() != 0;
+        REQUIRE((worked || touched));
+        if (worked) REQUIRE(began);
+        REQUIRE(weft::run([] { return 7; }) == 7);
+        REQUIRE(weft::num_goroutines() == 0);
+        if (!touched) break;
+      }
+    }
+  }
+}
+
+TEST_CASE("go() throws when the system refuses") {
+  weft::run([] {
+    survives([] {
+      group w;
+      for (int i = 0; i < many; ++i) w.go([&w] { w.end.recv(); });
+    });
+    // Stacks of a size of their own, and closures that lie on the stack or on the heap.
+    static std::size_t size;
+    size = 64 * 1024;
+    survives([] {
+      group w;
+      size += 4096;
+      for (int i = 0; i < 3; ++i) w.go({.name = "of its own size", .stack_size = size}, [&w] { w.end.recv(); });
+    });
+    survives([] {
+      struct large {
+        char bytes[1024] = {};
+      };
+      struct huge {
+        char bytes[8192] = {};
+      };
+      std::atomic<int> sum{0};
+      group w;
+      w.go([&sum, l = large()] { sum += 1 + l.bytes[7]; });
+      w.go([&sum, h = huge()] { sum += 1 + h.bytes[7]; });
+      w.wait();
+      if (sum != 2) throw std::logic_error("it did not run");
+    });
+  });
+}
+
+TEST_CASE("spawn() and task_group throw when the system refuses") {
+  weft::run([] {
+    survives([] {
+      auto t = weft::spawn([] { return std::string("a result"); });
+      if (t.join() != "a result") throw std::logic_error("another result");
+    });
+    survives([] {
+      std::vector<weft::task<int>> tasks;
+      for (int i = 0; i < 10; ++i) tasks.push_back(weft::spawn([i] { return i; }));
+      for (int i = 0; i < 10; ++i) {
+        if (tasks[static_cast<std::size_t>(i)].join() != i) throw std::logic_error("another result");
+      }
+    });
+  });
+}
+
+TEST_CASE("channels, timers and waits with a limit throw when the system refuses") {
+  weft::run([] {
+    survives([] {
+      weft::chan<int> c(4), empty;
+      c.send(1);
+      int v = 0;
+      if (!c.recv(v) || v != 1) throw std::logic_error("another value");
+      if (empty.recv_for(v, 1ms) != weft::recv_result::empty) throw std::logic_error("a value");
+    });
+    survives([] {
+      weft::timer t(1ms);
+      if (!t.channel().recv()) throw std::logic_error("no tick");
+      weft::ticker k(1ms);
+      for (int i = 0; i < 2; ++i) k.channel().recv();
+    });
+    survives([] {
+      weft::chan<void> called(1);
+      auto t = weft::after_func(100us, [&] { called.send(); });
+      struct stops {
+        weft::func_timer& t;
+        ~stops() { t.stop_and_wait(); }
+      } at_the_end{t};
+      called.recv();
+    });
+    survives([] { weft::sleep(100us); });
+    survives([] {
+      auto [ctx, cancel] = weft::with_timeout(weft::background(), 1ms);
+      ctx.done().recv();
+    });
+  });
+}
+
+TEST_CASE("threads that cannot be started are done without") {
+  weft::run(
+      [] {
+        survives([] {
+          group w;
+          for (int i = 0; i < 6; ++i) w.go([] { weft::blocking([] { ::usleep(2000); }); });
+        });
+        survives([] {
+          group w;
+          for (int i = 0; i < 3; ++i) w.go([] { compute_for(20ms); });
+        });
+        survives([] {
+          group w;
+          for (int i = 0; i < 3; ++i) {
+            w.go([] {
+              weft::lock_os_thread();
+              weft::sleep(100us);
+              weft::unlock_os_thread();
+            });
+          }
+        });
+      },
+      {.procs = 2});
+}
+
+TEST_CASE("set_procs throws when the system refuses") {
+  weft::run(
+      [] {
+        static unsigned n;
+        n = 4;
+        survives([] {
+          n = n < 60 ? n + 1 : 4;
+          weft::set_procs(n);
+          weft::set_procs(2);
+        });
+      },
+      {.procs = 2});
+}

@@ -1,5 +1,5 @@
 // Where Gs come from. Headers lie side by side in slabs, are reused for other goroutines, and never become anything
-// else: that is what lets a late waker look at a G that is long gone.
+// else: that is what lets a late waker look at a G that is long gone, even if its memory was given back (g_pool.cpp).
 #pragma once
 
 #include "runtime/g.hpp"
@@ -17,6 +17,9 @@ std::size_t g_take_free(G** out, std::size_t n, std::size_t limit) noexcept;
 
 // Gives Gs in state idle back.
 void g_put(G* const* gs, std::size_t n) noexcept;
+
+// Returns the memory of free Gs to the system, where a whole block of them is free.
+void g_release_free() noexcept;
 
 // How many were taken and not put back.
 std::size_t g_in_use() noexcept;

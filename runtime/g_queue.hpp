@@ -4,11 +4,11 @@
 
 #include "runtime/fatal.hpp"
 #include "runtime/g.hpp"
+#include "runtime/mapped_array.hpp"
 #include "runtime/stack.hpp"
 
 #include <algorithm>
 #include <cstddef>
-#include <memory>
 
 namespace weft::rt {
 
@@ -34,7 +34,7 @@ class g_queue {
     if (n <= capacity()) return;
     std::size_t larger = capacity();
     while (larger < n) larger *= 2;
-    auto fresh = std::make_unique<G*[]>(larger);
+    mapped_array<G*> fresh(larger);
     for (std::size_t i = 0; i < size_; ++i) fresh[i] = at(head_ + i);
     heap_ = std::move(fresh);
     mask_ = larger - 1;
@@ -55,13 +55,18 @@ class g_queue {
 
   void clear() noexcept { size_ = 0; }
 
+  // Nothing is queued: the memory of the room goes back, the room stays.
+  void release_unused() noexcept {
+    if (size_ == 0 && heap_.data()) heap_.release_beyond(0);
+  }
+
  private:
   static constexpr std::size_t first_capacity = 256;
 
-  G*& at(std::size_t i) noexcept { return (heap_ ? heap_.get() : first_)[i & mask_]; }
+  G*& at(std::size_t i) noexcept { return (heap_.data() ? heap_.data() : first_)[i & mask_]; }
 
   G* first_[first_capacity] = {};
-  std::unique_ptr<G*[]> heap_;
+  mapped_array<G*> heap_;
   std::size_t mask_ = first_capacity - 1;
   std::size_t head_ = 0;
   std::size_t size_ = 0;

@@ -2,9 +2,11 @@
 
 #include "runtime/report.hpp"
 #include "runtime/stack.hpp"
+#include "runtime/thread.hpp"
 
 #include <csignal>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 namespace weft::rt {
@@ -27,8 +29,23 @@ void report_overflow(const G* g, void* context) noexcept {
   out.started_by(g);
 }
 
+// The goroutine of this thread, if it ran beyond its stack: over a guard, or as it has none. What it met there is
+// another goroutine's, so this is asked first.
+const G* goroutine_beyond_its_stack(const void* context) noexcept {
+  const thread_state* ts = this_thread_or_null();
+  if (!ts || ts->g->kind != g_kind::goroutine) return nullptr;
+  const auto& at = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  auto sp = static_cast<std::uintptr_t>(at.gregs[REG_RSP]);
+#else
+  auto sp = static_cast<std::uintptr_t>(at.sp);
+#endif
+  return stack_is_left(ts->g, sp) ? ts->g : nullptr;
+}
+
 void on_fault(int signal, siginfo_t* info, void* context) {
-  const G* g = stack_guard_owner(info->si_addr);
+  const G* g = goroutine_beyond_its_stack(context);
+  if (!g) g = stack_guard_owner(info->si_addr);
   if (g) {
     report_overflow(g, context);
     ::signal(SIGSEGV, SIG_DFL);  // the instruction runs again and the process dies of it

@@ -1,62 +1,52 @@
 #include "runtime/stack.hpp"
 
+#include "runtime/mapped_array.hpp"
+#include "runtime/report.hpp"
 #include "runtime/sanitizer.hpp"
 #include "runtime/thread.hpp"
 
 #include <algorithm>
-#include <cstdio>
+#include <bit>
 #include <memory>
 #include <new>
 #include <sys/mman.h>
-#include <unistd.h>
+#include <utility>
 #include <vector>
-
-#ifndef MADV_GUARD_INSTALL
-#define MADV_GUARD_INSTALL 102
-#endif
 
 namespace weft::rt {
 
 namespace {
 
-constexpr std::size_t page = 4096;
 constexpr std::size_t slab_target = 16 * 1024 * 1024;
-constexpr std::uint64_t canary_value = 0x7765667463616e61;  // "weftcana"
-constexpr std::size_t canary_words = 8;
 
 // Slots a colour apart differ by 5 lines, over 40 of a page's 64 lines: the rest of the page is for the frames of a
 // parked goroutine.
 constexpr std::size_t colours = 40, colour_step = 5, line = 64;
 
-// A free stack without memory: its header is gone, too.
-struct cold_stack {
-  stack* at;
-  std::byte* lo;
-  bool has_canary;
-};
-
-std::size_t mprotect_budget() noexcept {
-  std::size_t maps = 65530;
-  if (std::FILE* f = std::fopen("/proc/sys/vm/max_map_count", "re")) {
-    if (std::fscanf(f, "%zu", &maps) != 1) maps = 65530;
-    std::fclose(f);
-  }
-  return maps / 2;  // two maps for each stack, and half of that for the program: its own maps, libraries, malloc
-}
-
 }  // namespace
+
+// Slots by number, as bits. A slot that is in neither set has a header: it is in use, or in the class's list.
+using slot_set = std::uint64_t;
+struct slab {
+  std::byte* base;
+  slot_set raw;                    // without a guard, never used or as if
+  slot_set cold = 0;               // free, with a guard, without memory
+  slot_set guards[guard_kinds]{};  // by guard_kind
+};
 
 struct stack_class {
   explicit stack_class(std::size_t bytes) noexcept : size(bytes) {}
   const std::size_t size;
   lock mutex{lock_rank::stacks};
-  std::vector<std::byte*> slabs;
-  std::size_t cut = 0;       // slots taken at least once, in the order of slabs
-  std::vector<stack*> free;  // last in, first out; has room for every slot of the class
-  std::vector<cold_stack> cold;
+  std::vector<slab> slabs;
+  mapped_array<stack*> free;  // last in, first out; has room for every slot of the class
+  std::size_t free_count = 0;
+  std::size_t bare = 0;        // raw and cold slots
+  std::size_t first_bare = 0;  // no slab before it has any
 
   std::size_t slots_per_slab() const noexcept { return std::clamp<std::size_t>(slab_target / size, 1, 64); }
   std::size_t slots() const noexcept { return slabs.size() * slots_per_slab(); }
+  slot_set all_slots() const noexcept { return ~slot_set{0} >> (64 - slots_per_slab()); }
 };
 
 namespace {
@@ -89,25 +79,6 @@ struct published_slabs {
 };
 constinit published_slabs published;
 
-struct guard_counters {
-  atomic<std::size_t> by_kind[3];
-};
-constinit guard_counters guards;
-constinit atomic<bool> no_madvise_guard{false};
-
-guard_kind install_guard(std::byte* lo) noexcept {
-  if (!no_madvise_guard.load(relaxed)) {
-    if (::madvise(lo, page, MADV_GUARD_INSTALL) == 0) return guard_kind::madvise;
-    no_madvise_guard.store(true, relaxed);
-  }
-  static const std::size_t budget = mprotect_budget();
-  if (guards.by_kind[static_cast<int>(guard_kind::mprotect)].load(relaxed) < budget / 2 &&
-      ::mprotect(lo, page, PROT_NONE) == 0) {
-    return guard_kind::mprotect;
-  }
-  return guard_kind::canary;
-}
-
 void* map(std::size_t bytes, int more_flags = 0) {
   void* p =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | more_flags, -1, 0);
@@ -126,15 +97,15 @@ std::byte* map_slab(std::size_t bytes) {
 void add_slab(stack_class* c) {
   std::size_t slots = c->slots_per_slab();
   if (c->slabs.size() == c->slabs.capacity()) c->slabs.reserve(std::max<std::size_t>(8, 2 * c->slabs.size()));
-  std::size_t all = c->slots() + slots;
-  if (c->free.capacity() < all) c->free.reserve(std::max(all, 2 * c->free.capacity()));
+  c->free.reserve(c->slots() + slots, c->free_count);
   {
     // A stack whose overflow nobody could name is none.
     lock_guard hold(table.mutex);
     if (!published.ranges) published.ranges = static_cast<slab_range*>(map(max_published * sizeof(slab_range)));
   }
   std::byte* base = map_slab(slots * c->size);
-  c->slabs.push_back(base);
+  c->slabs.push_back({base, c->all_slots()});
+  c->bare += slots;
 
   lock_guard hold(table.mutex);
   std::size_t n = published.count.load(relaxed);
@@ -149,25 +120,29 @@ stack* header_of(std::byte* slot, std::size_t size, std::size_t index) noexcept 
   return reinterpret_cast<stack*>(slot + size - colour - sizeof(stack));
 }
 
-stack* write_header(stack_class* c, stack* at, std::byte* lo, bool has_canary) noexcept {
-  auto* s = new (at) stack;
-  s->lo = lo;
+// Under c->mutex; some slot is bare: the first is taken, so that the last slabs become free.
+stack* take_bare(stack_class* c) noexcept {
+  while ((c->slabs[c->first_bare].raw | c->slabs[c->first_bare].cold) == 0) ++c->first_bare;
+  slab& in = c->slabs[c->first_bare];
+  auto i = static_cast<std::size_t>(std::countr_zero(in.raw | in.cold));
+  slot_set me = slot_set{1} << i;
+  std::byte* slot = in.base + i * c->size;
+  bool fresh = in.raw & me;
+  if (fresh) {
+    in.guards[static_cast<int>(install_guard(slot, i == 0))] |= me;
+  }
+  in.raw &= ~me;
+  in.cold &= ~me;
+  --c->bare;
+
+  auto* s = new (header_of(slot, c->size, c->first_bare * c->slots_per_slab() + i)) stack;
+  s->lo = slot + page;
   s->hi = reinterpret_cast<std::byte*>(s);
   s->origin = c;
-  s->has_canary = has_canary;
-  if (has_canary) std::fill_n(reinterpret_cast<std::uint64_t*>(lo), canary_words, canary_value);
-  return s;
-}
-
-// Under c->mutex; there is a slot that was never used.
-stack* cut_slot(stack_class* c) noexcept {
-  std::size_t per_slab = c->slots_per_slab();
-  std::size_t index = c->cut++;
-  std::byte* slot = c->slabs[index / per_slab] + index % per_slab * c->size;
-  guard_kind kind = install_guard(slot);
-  guards.by_kind[static_cast<int>(kind)].fetch_add(1, relaxed);
-  stack* s = write_header(c, header_of(slot, c->size, index), slot + page, kind == guard_kind::canary);
-  tell_valgrind_of_stack(s->lo, s->hi);
+  s->slab_number = static_cast<std::uint32_t>(c->first_bare);
+  s->has_canary = in.guards[static_cast<int>(guard_kind::canary)] & me;
+  if (s->has_canary) write_canary(s->lo);
+  if (fresh) tell_valgrind_of_stack(s->lo, s->hi);
   return s;
 }
 
@@ -193,7 +168,7 @@ std::size_t stack_slots_per_slab(const stack_class* c) noexcept { return c->slot
 
 std::size_t stack_in_use(stack_class* c) noexcept {
   lock_guard hold(c->mutex);
-  return c->cut - c->free.size() - c->cold.size();
+  return c->slots() - c->bare - c->free_count;
 }
 
 void stack_reserve(stack_class* c, std::size_t n) {
@@ -203,44 +178,44 @@ void stack_reserve(stack_class* c, std::size_t n) {
 
 stack* stack_take(stack_class* c) {
   lock_guard hold(c->mutex);
-  if (!c->free.empty()) {
-    stack* s = c->free.back();
-    c->free.pop_back();
-    return s;
-  }
-  if (!c->cold.empty()) {
-    cold_stack s = c->cold.back();
-    c->cold.pop_back();
-    return write_header(c, s.at, s.lo, s.has_canary);
-  }
-  if (c->cut == c->slots()) add_slab(c);
-  return cut_slot(c);
+  if (c->free_count > 0) return c->free[--c->free_count];
+  if (c->bare == 0) add_slab(c);
+  return take_bare(c);
 }
 
 std::size_t stack_take_free(stack_class* c, stack** out, std::size_t n) noexcept {
   lock_guard hold(c->mutex);
-  n = std::min(n, c->free.size());
-  std::copy(c->free.end() - static_cast<std::ptrdiff_t>(n), c->free.end(), out);
-  c->free.resize(c->free.size() - n);
+  n = std::min(n, c->free_count);
+  c->free_count -= n;
+  std::copy_n(c->free.data() + c->free_count, n, out);
   return n;
 }
 
 void stack_put(stack_class* c, stack* const* stacks, std::size_t n) noexcept {
   lock_guard hold(c->mutex);
-  c->free.insert(c->free.end(), stacks, stacks + n);  // within the capacity
+  std::copy_n(stacks, n, c->free.data() + c->free_count);  // within the capacity
+  c->free_count += n;
 }
 
-bool stack_canaries_in_use() noexcept {
-  return guards.by_kind[static_cast<int>(guard_kind::canary)].load(relaxed) != 0;
-}
+bool stack_canaries_in_use() noexcept { return guards_installed(guard_kind::canary) != 0; }
 
 void stack_check_canary(const G* g) noexcept {
-  if (!g->own_stack->has_canary) return;
-  const auto* words = reinterpret_cast<const std::uint64_t*>(g->own_stack->lo);
-  if (!std::all_of(words, words + canary_words, [](std::uint64_t w) { return w == canary_value; })) {
-    fatal("goroutine {}: stack overflow: the canary of its stack of {} bytes was overwritten", g->id,
-          g->own_stack->origin->size);
-  }
+  const stack* s = g->own_stack;
+  if (!s->has_canary) return;
+  // A frame may have gone past the canary without writing there.
+  bool beyond = static_cast<const std::byte*>(__builtin_frame_address(0)) < s->lo;
+  if (!beyond && canary_intact(s->lo)) return;
+  fatal(
+      "goroutine {}: stack overflow, noticed late: it has no guard page. Its stack has {} bytes; "
+      "go({{.stack_size = n}}, f) gives it more",
+      goroutine_name(g), s->origin->size);
+}
+
+bool stack_is_left(const G* g, std::uintptr_t sp) noexcept {
+  // Farther away is some other stack, which the goroutine changed to.
+  std::size_t reach = g->own_stack->has_canary ? 2 * slab_target : slab_target / 16;
+  auto lo = reinterpret_cast<std::uintptr_t>(g->own_stack->lo);
+  return sp < lo && lo - sp < reach;
 }
 
 const G* stack_guard_owner(const void* address) noexcept {
@@ -263,16 +238,32 @@ const G* stack_guard_owner(const void* address) noexcept {
 
 namespace {
 
+// Under c->mutex: a slab without any user becomes as new. The kernel then has no page tables for it either (Linux
+// 6.14); without that, they are a tenth of what shallow stacks cost.
+void forget_guards(stack_class* c, slab& in) noexcept {
+  std::size_t bytes = c->slots_per_slab() * c->size;
+  std::size_t count[guard_kinds];
+  std::transform(in.guards, in.guards + guard_kinds, count, [](slot_set set) { return std::popcount(set); });
+  if (!remove_guards(in.base, bytes, count)) return;
+  ::madvise(in.base, bytes, MADV_DONTNEED);
+  std::fill_n(in.guards, guard_kinds, slot_set{0});
+  in.raw = c->all_slots();
+  in.cold = 0;
+}
+
 // Under c->mutex: the last of the free stacks loses its memory.
 std::size_t cool(stack_class* c) noexcept {
-  stack* s = c->free.back();
-  c->free.pop_back();
+  stack* s = c->free[--c->free_count];
   if (tsan_running() && s->fiber) __tsan_destroy_fiber(s->fiber);
-  c->cold.push_back({s, s->lo, s->has_canary});
-  auto* end = s->lo - page + c->size;
-  auto bytes = static_cast<std::size_t>(end - s->lo);
-  if (asan_running()) __asan_unpoison_memory_region(c->cold.back().lo, bytes);
-  ::madvise(c->cold.back().lo, bytes, MADV_DONTNEED);
+  std::byte* lo = s->lo;
+  std::size_t number = s->slab_number, bytes = c->size - page;
+  if (asan_running()) __asan_unpoison_memory_region(lo, bytes);
+  ::madvise(lo, bytes, MADV_DONTNEED);
+  slab& in = c->slabs[number];
+  in.cold |= slot_set{1} << static_cast<std::size_t>(lo - in.base) / c->size;
+  ++c->bare;
+  c->first_bare = std::min(c->first_bare, number);
+  if ((in.raw | in.cold) == c->all_slots()) forget_guards(c, in);
   return bytes;
 }
 
@@ -292,25 +283,18 @@ std::size_t stack_release_free_pages() noexcept {
     constexpr std::size_t batch = 64;
     for (bool more = true; more;) {
       lock_guard hold(c->mutex);
-      try {
-        std::size_t want = c->cold.size() + batch;
-        if (c->cold.capacity() < want) c->cold.reserve(std::max(want, 2 * c->cold.capacity()));
-      } catch (const std::bad_alloc&) {
-        break;
-      }
-      for (std::size_t k = 0; k < batch && !c->free.empty(); ++k) bytes += cool(c);
-      more = !c->free.empty();
+      for (std::size_t k = 0; k < batch && c->free_count > 0; ++k) bytes += cool(c);
+      more = c->free_count > 0;
+      if (!more) c->free.release_beyond(0);
     }
   }
 }
 
 stack_counters stack_count() noexcept {
   stack_counters out;
-  class_table& t = table;
-  lock_guard hold_table(t.mutex);
-  out.guards_madvise = guards.by_kind[0].load(relaxed);
-  out.guards_mprotect = guards.by_kind[1].load(relaxed);
-  out.guards_none = guards.by_kind[2].load(relaxed);
+  out.guards_madvise = guards_installed(guard_kind::madvise);
+  out.guards_mprotect = guards_installed(guard_kind::mprotect);
+  out.guards_none = guards_installed(guard_kind::canary);
   out.slots = out.guards_madvise + out.guards_mprotect + out.guards_none;
   return out;
 }

@@ -10,7 +10,7 @@
 //   1. MADV_GUARD_INSTALL (Linux 6.13): an entry in the page table, no mapping of its own. A million guards
 //      fit in a few dozen maps.
 //   2. mprotect(PROT_NONE): splits the mapping, so it is used for as many stacks as vm.max_map_count allows.
-//   3. a canary above the lowest page, checked whenever the goroutine parks.
+//   3. a canary above the lowest page, checked whenever the goroutine parks, yields or ends.
 //
 // Colour: tops of equal address modulo 4096 would make all frames compete for the same few cache sets, so the
 // top of slot i is moved down by a multiple of 64 bytes that depends on i.
@@ -21,6 +21,7 @@
 
 #include "runtime/g.hpp"
 #include "runtime/lock.hpp"
+#include "runtime/stack_guard.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -36,10 +37,9 @@ struct alignas(64) stack {
   G* user = nullptr;      // null: it is free
   void* fiber = nullptr;  // ThreadSanitizer's
   std::uint32_t fiber_uses = 0;
+  std::uint32_t slab_number = 0;
   bool has_canary = false;
 };
-
-enum class guard_kind : std::uint8_t { madvise, mprotect, canary };
 
 inline constexpr std::size_t default_stack_size = 256 * 1024;
 inline constexpr std::size_t min_stack_size = 16 * 1024;
@@ -77,11 +77,14 @@ void stack_check_canary(const G* g) noexcept;
 // The goroutine whose guard contains `address`, or null. Async-signal-safe.
 const G* stack_guard_owner(const void* address) noexcept;
 
+// Whether `sp`, the stack pointer of g, which runs, is beyond the end of its stack.
+bool stack_is_left(const G* g, std::uintptr_t sp) noexcept;
+
 // Returns the memory of all free stacks to the system; the number of bytes of address space it lay in.
 std::size_t stack_release_free_pages() noexcept;
 
 struct stack_counters {
-  std::size_t slots = 0;  // ever used
+  std::size_t slots = 0;  // with a guard: all that were used, except where a whole slab became as new
   std::size_t guards_madvise = 0;
   std::size_t guards_mprotect = 0;
   std::size_t guards_none = 0;

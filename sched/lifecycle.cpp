@@ -11,6 +11,7 @@
 #include "runtime/g_pool.hpp"
 #include "runtime/held_locks.hpp"
 #include "runtime/sanitizer.hpp"
+#include "runtime/stack_use.hpp"
 #include "sched/proc.hpp"
 
 #include <cstdlib>
@@ -138,6 +139,8 @@ void start_runtime(const scheduler_options& options) {
     if (options.hazard) watch_mutexes();
     sched.follow_cpus.store(options.follow_cpus, relaxed);
     pthread_sigmask(SIG_SETMASK, nullptr, &sched.signal_mask);
+    limit_guards(options.guards);
+    measure_stacks(options.measure_stacks);
     sched.default_stacks = stack_class_for(options.stack_size);
     for (std::uint32_t i = 0; i < options.procs; ++i) make_p(i);
     reset_room_for_goroutines();
@@ -213,13 +216,12 @@ void stop_runtime() noexcept {
     p->timers.clear();
     bool inherit;
     while (p->runq.get(&inherit)) {}
-    while (G* g = p->free_gs.pop()) g_put(&g, 1);
-    while (stack* s = p->free_stacks.pop()) stack_put(s->origin, &s, 1);
     p->m.store(nullptr, relaxed);
     p->status.store(p_status::dead, relaxed);
     spawned += p->count.spawned.get();
     ended += p->count.ended.get();
   }
+  empty_all_caches();
   sched.ended_before = spawned - ended;
   end_as_only_copy();
   started.store(false, seq_cst);

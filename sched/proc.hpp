@@ -106,6 +106,8 @@ std::uint64_t spawn_commit(G* g) noexcept;                      // returns its i
 void* closure_room(G* g, std::size_t size, std::size_t align);  // null: too large. Throws std::bad_alloc
 void begin(P* p, G* g) noexcept;                                // g has not begun: now it can be switched to
 void recycle(P* p, G* g) noexcept;                              // g has ended, and nobody is on its stack
+void empty_idle_caches(M* m) noexcept;                          // of free Gs and stacks: of m's P and of idle ones
+void empty_all_caches() noexcept;                               // of all Ps; nobody runs
 void reset_room_for_goroutines();                               // as a run() begins; throws std::bad_alloc
 void make_room_for_goroutines();                                // throws std::bad_alloc
 std::size_t count_goroutines() noexcept;

@@ -14,6 +14,7 @@
 
 #include "runtime/copies.hpp"
 #include "runtime/g_pool.hpp"
+#include "runtime/stack_use.hpp"
 #include "sched/latency.hpp"
 #include "sched/proc.hpp"
 
@@ -175,6 +176,32 @@ void begin(P* p, G* g) noexcept {
   begin_on(g, s);
 }
 
+namespace {
+
+// The caller owns p.
+void empty_caches(P* p) noexcept {
+  while (G* g = p->free_gs.pop()) g_put(&g, 1);
+  while (stack* s = p->free_stacks.pop()) stack_put(s->origin, &s, 1);
+}
+
+}  // namespace
+
+void empty_idle_caches(M* m) noexcept {
+  empty_caches(m->p.load(relaxed));
+  lock_guard hold(sched.mutex);
+  for (P* p = sched.idle_p_list; p; p = p->next_idle) empty_caches(p);
+  sched.global.release_unused();
+  sched.newcomers.release_unused();
+}
+
+void empty_all_caches() noexcept {
+  for (auto& slot : sched.all_ps) {
+    P* p = slot.load(acquire);
+    if (!p) return;
+    empty_caches(p);
+  }
+}
+
 std::uint64_t spawn_commit(G* g) noexcept {
   runtime_scope scope;
   P* p = scope.m() ? scope.m()->p.load(relaxed) : nullptr;
@@ -199,6 +226,7 @@ std::uint64_t spawn_commit(G* g) noexcept {
 }
 
 void recycle(P* p, G* g) noexcept {
+  if (WEFT_UNLIKELY(measuring_stacks)) note_stack_use(g);
   g->set_state(g_state::dead, g_state::idle);
   clean(g);
   if (stack* s = std::exchange(g->own_stack, nullptr)) put_free_stack(p, s);

@@ -189,6 +189,9 @@ class p_mask {
 struct scheduler_options {
   std::uint32_t procs = 1;
   std::size_t stack_size = default_stack_size;
+  guard_kind guards = guard_kind::madvise;  // WEFT_DEBUG=guards: the best to be used
+  bool measure_stacks = false;
+  bool print_stacks = false;  // WEFT_DEBUG=stacks
   std::uint32_t max_threads = 10000;
   nanos force_tick_period = 120 * second;
   nanos shutdown_grace = second;

@@ -2,6 +2,7 @@
 //
 // sysmon only decides that it is time and puts the goroutine on a run queue; the work is done with a P, like anyone's.
 
+#include "runtime/g_pool.hpp"
 #include "runtime/stack.hpp"
 #include "sysmon/sysmon.hpp"
 
@@ -28,14 +29,26 @@ void clear_stopped_timers() noexcept {
   nanos now = nanotime();
   for (std::uint32_t i = 0; i < sched.procs.load(relaxed); ++i) {
     bool ran = false;
-    sched.all_ps[i].load(relaxed)->timers.check(now, true, &ran);
+    timer_heap& timers = sched.all_ps[i].load(relaxed)->timers;
+    timers.check(now, true, &ran);
+    timers.shrink();
   }
+}
+
+// The P may be taken while this takes long: only the first part is in the runtime.
+void give_memory_back() noexcept {
+  {
+    runtime_scope scope;
+    empty_idle_caches(scope.m());
+  }
+  stack_release_free_pages();
+  g_release_free();
 }
 
 void keep_house(void*) noexcept {
   for (;;) {
     wait_for_tick();
-    stack_release_free_pages();
+    give_memory_back();
     clear_stopped_timers();
     if (auto hook = sched.tick_hook.load(acquire)) hook();
   }

@@ -44,15 +44,11 @@ class timer_entries {
 
   // Throws std::bad_alloc, and then nothing has changed.
   void reserve(std::size_t n) {
-    if (n <= capacity_) return;
-    auto* grown = static_cast<std::byte*>(std::realloc(block_, n * sizeof(timer_entry) + line));
-    if (!grown) throw std::bad_alloc();
-    std::size_t offset = offset_in(grown);
-    if (offset != offset_) std::memmove(grown + offset, grown + offset_, size_ * sizeof(timer_entry));
-    block_ = grown;
-    offset_ = offset;
-    capacity_ = n;
+    if (n > capacity_ && !resize(n)) throw std::bad_alloc();
   }
+
+  // Keeps room for n, which are no fewer than there are, if that can be had.
+  void give_back(std::size_t n) noexcept { (void)resize(n); }
 
   void push_back(timer_entry e) noexcept { first()[size_++] = e; }  // there is room
   void pop_back() noexcept { --size_; }
@@ -65,6 +61,17 @@ class timer_entries {
   static std::size_t offset_in(const std::byte* block) noexcept {
     return -(reinterpret_cast<std::uintptr_t>(block) + sizeof(timer_entry)) % line;
   }
+  bool resize(std::size_t n) noexcept {
+    auto* resized = static_cast<std::byte*>(std::realloc(block_, n * sizeof(timer_entry) + line));
+    if (!resized) return false;
+    std::size_t offset = offset_in(resized);
+    if (offset != offset_) std::memmove(resized + offset, resized + offset_, size_ * sizeof(timer_entry));
+    block_ = resized;
+    offset_ = offset;
+    capacity_ = n;
+    return true;
+  }
+
   timer_entry* first() noexcept { return reinterpret_cast<timer_entry*>(block_ + offset_); }
 
   void swap(timer_entries& o) noexcept {

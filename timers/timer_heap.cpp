@@ -375,6 +375,14 @@ void timer_heap::tidy() {
   unlock_and_publish();
 }
 
+void timer_heap::shrink() noexcept {
+  constexpr std::size_t small = 4096;
+  lock_.acquire_lock();
+  std::size_t enough = heap_.size() + 2 * slack;
+  if (heap_.capacity() > small && heap_.capacity() / 4 > enough) heap_.give_back(enough);
+  unlock_and_publish();
+}
+
 void timer_heap::take_all(timer_heap& from) {
   std::vector<timer*> live;
   live.reserve(from.size() + slack);

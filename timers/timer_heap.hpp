@@ -78,6 +78,9 @@ class timer_heap {
   // Takes out stopped timers that wake_when() would let somebody sleep for. By whoever is about to go to sleep.
   void tidy();
 
+  // Gives back most of an array that became far too large.
+  void shrink() noexcept;
+
   // Moves every live timer of `from` here (set_procs). The world is stopped. Throws std::bad_alloc before anything
   // happened.
   void take_all(timer_heap& from);

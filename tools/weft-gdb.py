@@ -58,15 +58,18 @@ def goroutines():
     try:
         slab = gdb.parse_and_eval("'weft::rt::(anonymous namespace)::first_slab'")["_M_b"]["_M_p"]
         g_type = gdb.lookup_type("weft::rt::G")
-        first = int(gdb.parse_and_eval("'weft::rt::(anonymous namespace)::first_g'"))
+        block_bytes, blocks = (
+            int(gdb.parse_and_eval(f"'weft::rt::(anonymous namespace)::{name}'")) for name in ("block_bytes", "blocks")
+        )
     except gdb.error as e:
         raise gdb.GdbError(f"weft is not in this program, or has no debug information: {e}")
     while int(slab):
-        for i in range(int(slab["cut"]["_M_i"])):
-            at = int(slab) + first + i * g_type.sizeof
-            g = Goroutine(gdb.Value(at).cast(g_type.pointer()).dereference())
-            if g.state not in STATES_WITHOUT_STACK and not g.system:
-                yield g
+        for block in range(1, blocks):
+            for i in range(int(slab["cut"][block]["_M_i"])):
+                at = int(slab) + block * block_bytes + i * g_type.sizeof
+                g = Goroutine(gdb.Value(at).cast(g_type.pointer()).dereference())
+                if g.state not in STATES_WITHOUT_STACK and not g.system:
+                    yield g
         slab = slab["next"]["_M_b"]["_M_p"]
 
 

@@ -42,6 +42,13 @@ std::optional<rt::nanos> parse_duration(std::string_view text) noexcept {
 
 void warn(std::string_view text) { rt::print_error(fmt::format("weft: warning: {}\n", text)); }
 
+std::optional<rt::guard_kind> parse_guards(std::string_view text) noexcept {
+  if (text == "madvise") return rt::guard_kind::madvise;
+  if (text == "mprotect") return rt::guard_kind::mprotect;
+  if (text == "canary") return rt::guard_kind::canary;
+  return {};
+}
+
 // 0: the environment says nothing.
 unsigned procs_of_environment() {
   if (const char* env = std::getenv("WEFT_PROCS"); env && *env) {
@@ -72,10 +79,16 @@ void apply_debug(rt::scheduler_options& out) {
       } else {
         warn(fmt::format("WEFT_DEBUG: '{}': a duration was expected, as in hogs=100ms", item));
       }
-    } else if (key != "schedtrace" && key != "scheddetail" && key != "hazard") {
+    } else if (key == "guards") {
+      if (auto kind = parse_guards(text)) {
+        out.guards = *kind;
+      } else {
+        warn(fmt::format("WEFT_DEBUG: '{}': guards are madvise, mprotect or canary", item));
+      }
+    } else if (key != "schedtrace" && key != "scheddetail" && key != "hazard" && key != "stacks") {
       warn(
           fmt::format("WEFT_DEBUG: unknown key '{}'; known are schedtrace=<ms>, scheddetail=0|1, hogs=<duration>, "
-                      "hazard=0|1",
+                      "hazard=0|1, stacks=0|1, guards=madvise|mprotect|canary",
                       key));
     } else if (!value) {
       warn(fmt::format("WEFT_DEBUG: '{}': a number was expected", item));
@@ -83,6 +96,9 @@ void apply_debug(rt::scheduler_options& out) {
       out.trace_period = *value * rt::millisecond;
     } else if (key == "hazard") {
       out.hazard = *value != 0;
+    } else if (key == "stacks") {
+      out.print_stacks = *value != 0;
+      out.measure_stacks = out.measure_stacks || out.print_stacks;
     } else {
       out.trace_detail = *value != 0;
     }
@@ -107,6 +123,7 @@ rt::scheduler_options effective_options(const options& o) {
   if (out.follow_cpus) out.procs = std::min(rt::count_cpus(), rt::max_procs);
   out.stack_size = o.stack_size;
   out.max_threads = o.max_threads;
+  out.measure_stacks = o.measure_stacks;
   out.force_tick_period = std::max<rt::nanos>(not_negative(o.force_tick_period, "force_tick_period"), rt::millisecond);
   out.shutdown_grace = not_negative(o.shutdown_grace, "shutdown_grace");
   out.deadlock_check = o.deadlock_check;

@@ -5,16 +5,21 @@
 #include "api/src/quit_signal.hpp"
 #include "api/src/support.hpp"
 #include "api/src/sync/parking.hpp"
+#include "runtime/g_pool.hpp"
 #include "runtime/overflow.hpp"
+#include "runtime/report.hpp"
 #include "runtime/stack.hpp"
+#include "runtime/stack_use.hpp"
 #include "sysmon/sysmon.hpp"
 #include "weft/go.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <sched.h>
 #include <stdexcept>
 #include <unistd.h>
+#include <vector>
 
 namespace weft {
 
@@ -42,6 +47,22 @@ struct main_goroutine {
     ended->wakeup();
   }
 };
+
+void print_stack_use() {
+  std::vector<stack_use> uses = stack_high_water();
+  rt::report out(STDERR_FILENO, rt::names::demangled);
+  for (const stack_use& u : uses) {
+    char line[160];
+    auto r = fmt::format_to_n(line, sizeof line, "weft: stacks: {} bytes of {} at most, {} goroutines{}", u.deepest,
+                              u.stack_size, u.goroutines, u.started_at ? ", started by " : "");
+    std::string_view text(line, std::min(r.size, sizeof line));
+    if (u.started_at) {
+      out.frame(text, {u.started_at});
+    } else {
+      out.line("{}", text);
+    }
+  }
+}
 
 }  // namespace
 
@@ -72,6 +93,7 @@ void run_main(const options& o, void (*main)(void*), void* arg) {
     go({.name = "main"}, [&m] { m(); });
     rt::start_housekeeper();
     ended.sleep();
+    if (effective.print_stacks) print_stack_use();
   }
   if (m.thrown) std::rethrow_exception(m.thrown);
 }
@@ -222,6 +244,39 @@ stats runtime_stats() noexcept {
 std::string_view wait_reason_name(std::size_t i) noexcept {
   static_assert(rt::wait_reasons <= std::tuple_size_v<decltype(stats::parks_by_reason)>);
   return i < rt::wait_reasons ? rt::describe(static_cast<rt::wait_reason>(i)) : std::string_view();
+}
+
+namespace {
+
+void add_living(rt::G* g, void* to) noexcept {
+  rt::g_state s = g->get_state();
+  if (g->system || !g->own_stack || s == rt::g_state::idle || s == rt::g_state::dead || s == rt::g_state::abandoned) {
+    return;
+  }
+  bool runs = s == rt::g_state::running || s == rt::g_state::syscall;
+  static_cast<rt::stack_uses*>(to)->add(g, rt::stack_depth(g, runs));
+}
+
+}  // namespace
+
+std::vector<stack_use> stack_high_water() {
+  auto uses = std::make_unique<rt::stack_uses>();
+  rt::runtime_scope scope;
+  if (rt::measuring_stacks && rt::sched.running.load(rt::acquire)) {
+    scope.resumed_on(rt::acquire_world(scope.m()));
+    rt::copy_stack_uses(*uses);
+    rt::for_each_g(add_living, uses.get());
+    rt::release_world();
+  } else {
+    rt::copy_stack_uses(*uses);
+  }
+  std::vector<stack_use> out;
+  for (std::size_t i = 0; i < uses->count; ++i) {
+    const rt::stack_use& u = uses->list[i];
+    out.push_back({u.spawn_pc, u.stack_size, u.goroutines, u.deepest});
+  }
+  std::sort(out.begin(), out.end(), [](const stack_use& a, const stack_use& b) { return a.deepest > b.deepest; });
+  return out;
 }
 
 void dump_goroutines(std::FILE* out) {

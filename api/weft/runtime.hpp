@@ -16,6 +16,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace weft {
 
@@ -31,6 +32,8 @@ struct options {
   std::chrono::nanoseconds force_tick_period = std::chrono::minutes(2);
   // When main has returned: how long run() waits for goroutines that compute or block.
   std::chrono::nanoseconds shutdown_grace = std::chrono::seconds(1);
+  // Keep record of how much of their stacks goroutines use: stack_high_water(). Each then ends some microseconds later.
+  bool measure_stacks = false;
   // Report "all goroutines are asleep" and exit with code 2.
   bool deadlock_check = true;
   // SIGQUIT prints every goroutine and exits with code 2. False: its disposition is untouched.
@@ -165,7 +168,7 @@ struct stats {
   std::uint64_t retakes = 0;      // Ps taken from threads in system calls or long computations
   std::uint64_t timers = 0;       // gauge: timers in the heaps: those of channels only while waited for; stopped
                                   // ones that are not cleaned out yet included
-  std::uint64_t stacks = 0;       // gauge: stacks ever made; they are reused
+  std::uint64_t stacks = 0;       // gauge: stacks made and kept for reuse
   // more of the goroutines, gauges
   std::uint64_t in_calls = 0;      // of those running: in blocking()
   std::uint64_t detached = 0;      // of those running: they neither called weft nor announced that they block, and lost
@@ -194,6 +197,19 @@ WEFT_API std::string_view wait_reason_name(std::size_t i) noexcept;
 
 // Anywhere.
 WEFT_API stats runtime_stats() noexcept;
+
+// How much of their stacks the goroutines used that were started at one place.
+struct stack_use {
+  const void* started_at = nullptr;  // an address in the function that started them; null: many places together
+  std::size_t stack_size = 0;        // bytes that each had
+  std::uint64_t goroutines = 0;      // how many: those that ended, and in a run() those that live
+  std::size_t deepest = 0;           // bytes that one of them used at most
+};
+
+// One for each place and size, the deepest first: those that ended while options::measure_stacks was set, in any run(),
+// and now living ones (what these used so far; if they run just now, in whole pages). Anywhere. WEFT_DEBUG=stacks=1 in
+// the environment prints the list with names at the end of run(). std::bad_alloc.
+WEFT_API std::vector<stack_use> stack_high_water();
 
 // Calls f at each forced tick from now on (options::force_tick_period), in a goroutine of the runtime, after its own
 // housekeeping: a place to trim caches. f must not wait for long; an exception that leaves it ends the process, as with

@@ -64,6 +64,11 @@ void* __wrap_mmap64(void* at, std::size_t size, int prot, int flags, int fd, off
   return __real_mmap64(at, size, prot, flags, fd, offset);
 }
 
+void* __real_realloc(void*, std::size_t);
+void* __wrap_realloc(void* at, std::size_t size) {
+  return fails.now(call::allocate) ? nullptr : __real_realloc(at, size);
+}
+
 int __real_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
 int __wrap_pthread_create(pthread_t* t, const pthread_attr_t* a, void* (*f)(void*), void* arg) {
   return fails.now(call::thread) ? EAGAIN : __real_pthread_create(t, a, f, arg);

@@ -1,0 +1,64 @@
+// An array straight from the kernel: memory is used as it is touched, and what is not needed any more can be given back
+// while the room stays. For lists that must never fail to take one more.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <sys/mman.h>
+#include <type_traits>
+#include <utility>
+
+namespace weft::rt {
+
+template <class T>
+  requires std::is_trivially_copyable_v<T>
+class mapped_array {
+ public:
+  constexpr mapped_array() noexcept = default;
+  explicit mapped_array(std::size_t n) : capacity_((n * sizeof(T) + page - 1) / page * page / sizeof(T)) {
+    void* p = ::mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) throw std::bad_alloc();
+    data_ = static_cast<T*>(p);
+  }
+  mapped_array(mapped_array&& o) noexcept
+      : data_(std::exchange(o.data_, nullptr)), capacity_(std::exchange(o.capacity_, 0)) {}
+  mapped_array& operator=(mapped_array&& o) noexcept {
+    std::swap(data_, o.data_);
+    std::swap(capacity_, o.capacity_);
+    return *this;
+  }
+  constexpr ~mapped_array() {
+    if (data_) ::munmap(data_, bytes());
+  }
+
+  std::size_t capacity() const noexcept { return capacity_; }
+  T* data() noexcept { return data_; }
+  T& operator[](std::size_t i) noexcept { return data_[i]; }
+
+  // Room for n; the first `used` elements are kept. Throws std::bad_alloc.
+  void reserve(std::size_t n, std::size_t used) {
+    if (n <= capacity_) return;
+    mapped_array larger(std::max(n, 2 * capacity_));
+    if (used > 0) std::memcpy(larger.data_, data_, used * sizeof(T));
+    std::swap(*this, larger);
+  }
+
+  // Only the first `used` elements are needed.
+  void release_beyond(std::size_t used) noexcept {
+    std::size_t from = (used * sizeof(T) + page - 1) / page * page;
+    if (from < bytes()) ::madvise(reinterpret_cast<std::byte*>(data_) + from, bytes() - from, MADV_DONTNEED);
+  }
+
+ private:
+  static constexpr std::size_t page = 4096;
+  static_assert(page % sizeof(T) == 0);
+  std::size_t bytes() const noexcept { return capacity_ * sizeof(T); }
+
+  T* data_ = nullptr;
+  std::size_t capacity_ = 0;
+};
+
+}  // namespace weft::rt

@@ -1,0 +1,29 @@
+// What keeps a stack's overflow from its neighbours: see stack.hpp for the three kinds.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::rt {
+
+inline constexpr std::size_t page = 4096;
+
+enum class guard_kind : std::uint8_t { madvise, mprotect, canary };
+inline constexpr int guard_kinds = 3;
+
+// From now on no better kind is used: WEFT_DEBUG=guards, to see a program as on an old kernel.
+void limit_guards(guard_kind best) noexcept;
+
+// Guards the page at `lo`. `lowest`: the first of a slab, which gets a page without access even when these run out, so
+// that an overflow ends there at the latest. Once that is the answer: what a canary does not do is said on stderr.
+guard_kind install_guard(std::byte* lo, bool lowest) noexcept;
+
+// Of a mapping with so many guards of each kind. False: they stay.
+bool remove_guards(std::byte* base, std::size_t bytes, const std::size_t (&count)[guard_kinds]) noexcept;
+
+std::size_t guards_installed(guard_kind k) noexcept;
+
+void write_canary(std::byte* lo) noexcept;
+bool canary_intact(const std::byte* lo) noexcept;
+
+}  // namespace weft::rt

@@ -1,0 +1,77 @@
+// What a burst of goroutines with deep stacks took goes back to the system at the forced tick.
+#include "tests/go/helpers.hpp"
+#include "tests/support/catch.hpp"
+
+#include <atomic>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+using namespace weft::test;
+
+namespace {
+
+constexpr std::size_t depth = 32 * 1024;
+constexpr int burst = 20'000;
+
+// In KiB.
+long field(const char* file, const std::string& name) {
+  std::ifstream in(file);
+  for (std::string word; in >> word;) {
+    if (word != name) continue;
+    long value = 0;
+    in >> value;
+    return value;
+  }
+  return 0;
+}
+long resident() { return field("/proc/self/smaps_rollup", "Rss:"); }
+
+[[gnu::noinline]] void touch_stack() {
+  volatile char room[depth];
+  std::memset(const_cast<char*>(room), 1, sizeof room);
+}
+
+// n goroutines that are deep down and then wait, all at once; `mostly_timers`: for a timer.
+void have(int n, bool timers) {
+  weft::chan<void> gate;
+  weft::wait_group all;
+  std::atomic<int> there{0};
+  for (int i = 0; i < n; ++i) {
+    all.go([&] {
+      touch_stack();
+      ++there;
+      if (timers) weft::sleep(1s);
+      gate.recv();
+    });
+  }
+  while (there < n) weft::sleep(1ms);
+  gate.close();
+  all.wait();
+}
+
+}  // namespace
+
+TEST_CASE("after a burst of goroutines with deep stacks the memory goes back") {
+  long room = field("/proc/meminfo", "MemAvailable:");
+  int n = room > 3 * burst * static_cast<long>(depth / 1024) ? burst : burst / 10;
+  static std::atomic<int> ticks{0};
+  weft::on_forced_tick([] { ++ticks; });
+  weft::run(
+      [n] {
+        auto tick = [] {
+          int from = ticks;
+          while (ticks < from + 2) weft::sleep(5ms);
+        };
+        have(100, true);
+        tick();
+        long before = resident();
+        for (bool timers : {false, true, false}) {
+          have(n, timers);
+          tick();
+          CHECK(eventually([&] { return resident() <= before + before / 10; }));
+          UNSCOPED_INFO("before " << before << " KiB, now " << resident());
+        }
+      },
+      {.force_tick_period = 20ms});
+}

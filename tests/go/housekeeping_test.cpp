@@ -118,7 +118,9 @@ beside_many many_hogs(unsigned procs, unsigned max_threads) {
             if (::read(fd[0], &c, 1) == 0) ++reads_ended;
           });
         }
-        for (auto end = clock::now() + 3s; clock::now() < end;) {
+        // Not for a time: everything may stand still for some of it.
+        for (auto give_up = clock::now() + 60s; clock::now() < give_up;) {
+          if (r.late.size() >= 250 && reads_begun > 20) break;
           r.late.push_back(clock::now() - *tick.channel().recv());
           most_threads = std::max(most_threads, weft::runtime_stats().threads);
         }
@@ -161,6 +163,7 @@ namespace {
 bool ticker_beside(const std::function<void()>& hold_p) {
   std::atomic<int> state{0};
   clock::duration first{}, longest_gap{};
+  bool in_time = false;
   weft::run(
       [&] {
         weft::ticker tick(1ms);
@@ -179,13 +182,13 @@ bool ticker_beside(const std::function<void()>& hold_p) {
           longest_gap = std::max(longest_gap, now - last);
           last = now;
         }
-        CHECK(state == 1);
-        CHECK(eventually([&] { return state == 2; }));
+        in_time = state == 1;
+        CHECK(eventually([&] { return state == 2; }, 60s));
       },
       {.procs = 1});
   auto ms = [](clock::duration d) { return std::chrono::duration<double, std::milli>(d).count(); };
   UNSCOPED_INFO("the first tick after " << ms(first) << " ms, then at most " << ms(longest_gap) << " ms between two");
-  return first < 12ms * slowdown && longest_gap < 12ms * slowdown;  // three ticks of most kernels
+  return in_time && first < 12ms * slowdown && longest_gap < 12ms * slowdown;  // three ticks of most kernels
 }
 
 // At its best: at times the machine has no processor for anybody.

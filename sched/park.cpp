@@ -119,9 +119,14 @@ M* park(M* m, after_switch commit, void* arg, wait_reason why) noexcept {
   p->count.parks[static_cast<std::size_t>(why)].add();
   g->wait_since = sched.coarse_now.load(relaxed);
   if (WEFT_UNLIKELY(stack_canaries_in_use())) stack_check_canary(g);
-  if (WEFT_UNLIKELY(must_visit_scheduler(m, p))) return suspend(m, commit, arg);
-  G* next = next_local(m, p);
-  if (next && !next->context) begin(p, next);
+  G* next = nullptr;
+  if (WEFT_UNLIKELY(must_visit_scheduler(m, p))) {
+    if (m->requests.load(relaxed) & request::hazard) return suspend_in_hazard(m, commit, arg);
+  } else {
+    next = next_local(m, p);
+    if (next && !next->context) begin(p, next);
+  }
+  // One place for all: reports put goroutines together that stand at the same places.
   return static_cast<M*>(switch_to(m, next ? next : &m->g0, commit, arg));
 }
 

@@ -75,7 +75,9 @@ TEST_CASE("cgroup: what cannot be understood is no quota") {
     CAPTURE(text);
     CHECK(with_cpu_max(text) == 0);
   }
-  CHECK(with_cpu_max(std::string("2\0000000 100000\n", 16)) == 0);
+  CHECK(with_cpu_max(std::string("2\0"
+                                 "000000 100000\n",
+                                 16)) == 0);
 }
 
 TEST_CASE("cgroup: the quota of each ancestor holds, the root's too") {

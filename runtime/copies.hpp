@@ -1,6 +1,6 @@
-// Copies of weft in one process: one in the program and another, linked statically, in a plugin, for example. Each would
-// have its own scheduler, and a goroutine of one would block its thread in a channel of the other. So while the runtime
-// of one copy runs, no other copy may be used: that ends the process, with a message that names both files.
+// Copies of weft in one process: one in the program and another, linked statically, in a plugin, for example. Each
+// would have its own scheduler, and a goroutine of one would block its thread in a channel of the other. So while the
+// runtime of one copy runs, no other copy may be used: that ends the process, with a message that names both files.
 //
 // Several copies of which only one is used do no harm. That is common: the dynamic linker lets all files call the first
 // copy that it finds, unless symbols are hidden or bound early.

@@ -12,12 +12,13 @@
 //   - no sleep ends early, no call of weft tells of a signal
 //   - something always goes on: if nothing did for 60 s, every goroutine is shown
 
+#include "tests/stress/soak_arguments.hpp"
+
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <cinttypes>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -30,7 +31,6 @@
 #include <random>
 #include <span>
 #include <string>
-#include <string_view>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <thread>
@@ -414,21 +414,9 @@ void print(const char* name, const account& a) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::chrono::seconds time = 3s;
-  seed = std::random_device{}();
-  for (int i = 1; i < argc; ++i) {
-    std::string_view a = argv[i];
-    if (a.starts_with("--seconds=")) {
-      time = std::chrono::seconds(std::atol(argv[i] + 10));
-    } else if (a.starts_with("--seed=")) {
-      seed = std::strtoull(argv[i] + 7, nullptr, 10);
-    } else {
-      std::fprintf(stderr, "usage: %s [--seconds=N] [--seed=N]\n", argv[0]);
-      return 2;
-    }
-  }
-  std::printf("sched_soak --seconds=%lld --seed=%" PRIu64 "\n", static_cast<long long>(time.count()), seed);
-  std::fflush(stdout);
+  const auto chosen = weft::test::read_soak_arguments("sched_soak", argc, argv);
+  const std::chrono::seconds time = chosen.time;
+  seed = chosen.seed;
   let_it_rain();
   std::thread raining(rain), watching(watch);
   int code = weft::run([time] { return soak(time); });

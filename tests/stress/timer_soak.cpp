@@ -11,11 +11,12 @@
 //   - what is received is the instant that was due, of the present setting; ticks are on their grid
 //   - nothing is early; nothing is later than a bound, which grows with what a thread that only sleeps notices, too
 
+#include "tests/stress/soak_arguments.hpp"
+
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <cinttypes>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -23,7 +24,6 @@
 #include <mutex>
 #include <optional>
 #include <random>
-#include <string_view>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -454,21 +454,9 @@ int soak(std::chrono::seconds time) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::chrono::seconds time = 3s;
-  seed = std::random_device{}();
-  for (int i = 1; i < argc; ++i) {
-    std::string_view a = argv[i];
-    if (a.starts_with("--seconds=")) {
-      time = std::chrono::seconds(std::atol(argv[i] + 10));
-    } else if (a.starts_with("--seed=")) {
-      seed = std::strtoull(argv[i] + 7, nullptr, 10);
-    } else {
-      std::fprintf(stderr, "usage: %s [--seconds=N] [--seed=N]\n", argv[0]);
-      return 2;
-    }
-  }
-  std::printf("timer_soak --seconds=%lld --seed=%" PRIu64 "\n", static_cast<long long>(time.count()), seed);
-  std::fflush(stdout);
+  const auto chosen = weft::test::read_soak_arguments("timer_soak", argc, argv);
+  const std::chrono::seconds time = chosen.time;
+  seed = chosen.seed;
   // If it hangs, every goroutine is shown.
   std::signal(SIGALRM, [](int) { ::kill(::getpid(), SIGQUIT); });
   ::alarm(static_cast<unsigned>(time.count()) + 50);

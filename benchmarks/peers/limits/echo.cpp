@@ -11,15 +11,13 @@
 #include <utility>
 
 #include "benchmarks/support/bench.hpp"
+#include "benchmarks/support/loopback.hpp"
 
 namespace {
 
-constexpr std::size_t message_size = 64;
+using bench::check;
 
-int check(int result) {
-  if (result < 0) throw std::runtime_error("a system call failed");
-  return result;
-}
+constexpr std::size_t message_size = 64;
 
 void send_message(int fd) {
   std::array<char, message_size> buffer{};
@@ -28,16 +26,9 @@ void send_message(int fd) {
 
 // The two ends of a new connection.
 std::pair<int, int> connection() {
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof at;
-  int listener = check(socket(AF_INET, SOCK_STREAM, 0));
-  check(bind(listener, reinterpret_cast<sockaddr*>(&at), size));
-  check(listen(listener, 1));
-  check(getsockname(listener, reinterpret_cast<sockaddr*>(&at), &size));
-  int client = check(socket(AF_INET, SOCK_STREAM, 0));
-  check(connect(client, reinterpret_cast<sockaddr*>(&at), size));
+  sockaddr_in at;
+  int listener = bench::listen_on_loopback(&at);
+  int client = bench::connect_to(at);
   int server = check(accept(listener, nullptr, nullptr));
   close(listener);
   for (int fd : {client, server}) {

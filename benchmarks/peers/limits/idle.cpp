@@ -7,25 +7,17 @@
 #include <stdexcept>
 
 #include "benchmarks/support/bench.hpp"
+#include "benchmarks/support/loopback.hpp"
 #include "benchmarks/support/ticks.hpp"
 
 namespace {
 
-int check(int result) {
-  if (result < 0) throw std::runtime_error("a system call failed");
-  return result;
-}
+using bench::check;
 
 void wake_idle(bench::job& j) {
   const int n = static_cast<int>(j.count(1000, 100));
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof at;
-  int listener = check(socket(AF_INET, SOCK_STREAM, 0));
-  check(bind(listener, reinterpret_cast<sockaddr*>(&at), size));
-  check(listen(listener, 1));
-  check(getsockname(listener, reinterpret_cast<sockaddr*>(&at), &size));
+  sockaddr_in at;
+  int listener = bench::listen_on_loopback(&at);
   bench::ticking other(ntohs(at.sin_port), n);
   int fd = check(accept(listener, nullptr, nullptr));
   bench::samples late;

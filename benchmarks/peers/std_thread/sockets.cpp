@@ -9,14 +9,11 @@
 #include <array>
 #include <stdexcept>
 
+#include "benchmarks/support/loopback.hpp"
+
 namespace bench {
 
 namespace {
-
-int check(int result) {
-  if (result < 0) throw std::runtime_error("a system call failed");
-  return result;
-}
 
 void send_at_once(int fd) {
   int on = 1;
@@ -34,17 +31,10 @@ void answer(int fd) {
 }  // namespace
 
 echo_connections::echo_connections(std::size_t n) {
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof at;
-  int listener = check(socket(AF_INET, SOCK_STREAM, 0));
-  check(bind(listener, reinterpret_cast<sockaddr*>(&at), size));
-  check(listen(listener, 1));
-  check(getsockname(listener, reinterpret_cast<sockaddr*>(&at), &size));
+  sockaddr_in at;
+  int listener = listen_on_loopback(&at);
   for (std::size_t i = 0; i < n; ++i) {
-    int client = check(socket(AF_INET, SOCK_STREAM, 0));
-    check(connect(client, reinterpret_cast<sockaddr*>(&at), size));
+    int client = connect_to(at);
     int server = check(accept(listener, nullptr, nullptr));
     send_at_once(client);
     send_at_once(server);

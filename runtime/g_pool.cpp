@@ -2,6 +2,7 @@
 
 #include "runtime/lock.hpp"
 #include "runtime/mapped_array.hpp"
+#include "runtime/never_destroyed.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -55,13 +56,7 @@ struct pool {
   std::uint64_t first_wake = 0;  // of a G that is made
 };
 
-// Never destroyed: goroutines may still run while static destructors do.
-union pool_storage {
-  pool value;
-  constexpr pool_storage() noexcept : value() {}
-  ~pool_storage() {}
-};
-constinit pool_storage the_pool;
+constinit never_destroyed<pool> the_pool;
 inline constexpr pool& all = the_pool.value;
 
 constinit atomic<g_slab*> first_slab{nullptr};

@@ -1,6 +1,7 @@
 #include "runtime/stack.hpp"
 
 #include "runtime/mapped_array.hpp"
+#include "runtime/never_destroyed.hpp"
 #include "runtime/report.hpp"
 #include "runtime/sanitizer.hpp"
 #include "runtime/thread.hpp"
@@ -56,13 +57,7 @@ struct class_table {
   std::vector<std::unique_ptr<stack_class>> classes;
 };
 
-// Never destroyed: goroutines may still run while static destructors do.
-union class_table_storage {
-  class_table value;
-  constexpr class_table_storage() noexcept : value() {}
-  ~class_table_storage() {}
-};
-constinit class_table_storage the_table;
+constinit never_destroyed<class_table> the_table;
 inline constexpr class_table& table = the_table.value;
 
 // What stack_guard_owner may look at from a signal handler: slabs are only ever added, and each is published

@@ -53,7 +53,7 @@
 
 namespace weft::rt {
 
-constinit scheduler_storage the_scheduler;
+constinit never_destroyed<scheduler> the_scheduler;
 
 // --- idle Ps. All under sched.mutex.
 

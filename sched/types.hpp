@@ -11,6 +11,7 @@
 #include "runtime/context.hpp"
 #include "runtime/g_queue.hpp"
 #include "runtime/lock.hpp"
+#include "runtime/never_destroyed.hpp"
 #include "runtime/note.hpp"
 #include "runtime/random.hpp"
 #include "runtime/stack.hpp"
@@ -295,13 +296,7 @@ struct scheduler {
   atomic<std::uint64_t> ticks_per_us{1000};
 };
 
-// Never destroyed: goroutines may still run while static destructors do.
-union scheduler_storage {
-  scheduler value;
-  constexpr scheduler_storage() noexcept : value() {}
-  ~scheduler_storage() {}
-};
-extern scheduler_storage the_scheduler;
+extern never_destroyed<scheduler> the_scheduler;
 inline constexpr scheduler& sched = the_scheduler.value;
 
 // A goroutine is about to run on p; inherit: in the time slice of the one before.

@@ -41,8 +41,7 @@ M* regain_p(M* m) noexcept {
     lock_guard hold(sched.mutex);
     m->requests.fetch_and(~request::revoked, relaxed);
     if (m->p.load(relaxed)) return m;  // the taker gave up
-    sched.detached_ms.fetch_sub(1, relaxed);
-    if (std::exchange(m->is_hog, false)) sched.hogs.fetch_sub(1, relaxed);
+    forget_detached(m);
     ++m->regained;
     if (!sched.world_stopping.load(relaxed) && !sched.shutting_down.load(relaxed)) {
       if (P* p = idle_p_get()) {

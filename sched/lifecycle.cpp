@@ -76,12 +76,14 @@ void reset() noexcept {
   sched.suspects.clear();
   sched.suspects_size.store(0, relaxed);
   sched.suspects_wait.store(false, relaxed);
+  sched.unsorted = 0;
   sched.hog_kinds.fill(nullptr);
   sched.hogs.store(0, relaxed);
   sched.idle_p_list = nullptr;
   sched.idle_m_list = nullptr;
   sched.idle_ps.store(0, relaxed);
   sched.idle_ms = sched.idle_locked_ms = sched.live_ms = 0;
+  sched.detached.clear();
   sched.detached_ms.store(0, relaxed);
   sched.dozer.store(nullptr, relaxed);
   sched.help_wanted.store(false, relaxed);

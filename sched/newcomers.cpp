@@ -9,7 +9,8 @@
 // turn with it.
 //
 // Those that were started where one came from that computes for long are suspects. They are put aside apart: after one
-// that computes, the next suspect waits for a while (suspects_wait), and the others go on.
+// that computes, the next suspect waits for a while (suspects_wait), and the others go on. One that parks, yields, ends
+// or blocks acquits them all: on a loaded machine a thread that is about to block looks like one that computes.
 //
 // append-check-wake (proc.cpp), for those put aside:
 //
@@ -33,8 +34,9 @@ namespace {
 constexpr int sorted_at_once = 256;  // sched.mutex is held
 
 void store_sizes() noexcept {
-  sched.newcomers_size.store(static_cast<std::uint32_t>(sched.newcomers.size()), seq_cst);  // A1
-  sched.suspects_size.store(static_cast<std::uint32_t>(sched.suspects.size()), seq_cst);    // A1
+  auto set = [](atomic<std::uint32_t>& size, std::size_t n) { size.store(static_cast<std::uint32_t>(n), seq_cst); };
+  set(sched.newcomers_size, sched.newcomers.size() + sched.unsorted);  // A1
+  set(sched.suspects_size, sched.suspects.size() - sched.unsorted);    // A1
 }
 
 bool need_turn() noexcept { return sched.newcomers_wait.load(seq_cst); }
@@ -45,18 +47,24 @@ void wake_for_newcomers() noexcept {
 }
 
 // sched
-bool is_suspect(const G* g) noexcept {
-  if (!g->spawn_pc) return false;
-  return std::find(sched.hog_kinds.begin(), sched.hog_kinds.end(), g->spawn_pc) != sched.hog_kinds.end();
+bool is_suspect(const void* kind) noexcept {
+  return kind && std::find(sched.hog_kinds.begin(), sched.hog_kinds.end(), kind) != sched.hog_kinds.end();
+}
+bool is_suspect(const G* g) noexcept { return is_suspect(g->spawn_pc); }
+
+// sched
+G* next_suspect() noexcept {
+  if (sched.unsorted != 0) --sched.unsorted;
+  return sched.suspects.pop_front();
 }
 
 // sched. The next that may begin; null: there is none, or more than a few had to be put with the suspects.
 G* next_newcomer(bool turn) noexcept {
   if (!turn || !sched.suspects_wait.load(relaxed)) {
-    if (G* g = sched.suspects.pop_front()) return g;
+    if (G* g = next_suspect()) return g;
   }
   for (int i = 0; i < sorted_at_once; ++i) {
-    G* g = sched.newcomers.pop_front();
+    G* g = sched.unsorted != 0 ? next_suspect() : sched.newcomers.pop_front();
     if (!g || !turn || !is_suspect(g)) return g;
     sched.suspects.push_back(g);
   }
@@ -102,16 +110,20 @@ G* take_newcomer(P* p) noexcept {
   if (g && turn) {
     sched.turn_is_free.store(false, relaxed);
     p->has_turn.store(true, relaxed);
+    p->turn_kind = g->spawn_pc;
   }
   return g;
 }
 
 void return_turn(P* p) noexcept {
   if (WEFT_LIKELY(!p->has_turn.load(relaxed))) return;
+  const void* kind;
   {
     lock_guard hold(sched.mutex);
     if (!take_turn_away(p)) return;
+    kind = p->turn_kind;
   }
+  acquit(kind);
   give_turn_back();
 }
 
@@ -136,10 +148,19 @@ void give_turn_back() noexcept {
   wake_for_newcomers();
 }
 
-bool suspect(const G* g) noexcept {
-  if (is_suspect(g)) return false;
-  sched.hog_kinds[sched.next_hog_kind++ % sched.hog_kinds.size()] = g->spawn_pc;
+bool suspect(const void* kind) noexcept {
+  lock_guard hold(sched.mutex);
+  if (is_suspect(kind)) return false;
+  sched.hog_kinds[sched.next_hog_kind++ % sched.hog_kinds.size()] = kind;
   return true;
+}
+
+void acquit(const void* kind) noexcept {
+  lock_guard hold(sched.mutex);
+  if (!is_suspect(kind)) return;
+  std::replace(sched.hog_kinds.begin(), sched.hog_kinds.end(), kind, static_cast<const void*>(nullptr));
+  sched.unsorted = sched.suspects.size();
+  store_sizes();  // whoever gives the turn back wakes somebody
 }
 
 void make_suspects_wait() noexcept {

@@ -2,6 +2,8 @@
 
 #include "sched/proc.hpp"
 
+#include <utility>
+
 namespace weft::rt {
 
 bool detach_running(P* p) noexcept {
@@ -22,8 +24,24 @@ bool detach_running(P* p) noexcept {
   m->p.store(nullptr, relaxed);
   p->m.store(nullptr, relaxed);
   p->status.store(p_status::idle, relaxed);
+  sched.detached.push_back(m);
   sched.detached_ms.fetch_add(1, relaxed);
   return true;
+}
+
+void forget_detached(M* m) noexcept {
+  count_as_hog(m, false);
+  sched.detached.erase(m);
+  sched.detached_ms.fetch_sub(1, relaxed);
+}
+
+void count_as_hog(M* m, bool computes) noexcept {
+  if (std::exchange(m->is_hog, computes) == computes) return;
+  if (computes) {
+    sched.hogs.fetch_add(1, relaxed);
+  } else {
+    sched.hogs.fetch_sub(1, relaxed);
+  }
 }
 
 }  // namespace weft::rt

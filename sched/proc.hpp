@@ -46,11 +46,12 @@ std::size_t newcomers_aside() noexcept;
 bool newcomers_want(P* p) noexcept;   // sysmon: they wait for the goroutine that p runs
 void make_newcomers_wait() noexcept;  // from now on, or go on: each P goes by the scheduler's loop
 void let_newcomers_begin() noexcept;
-void return_turn(P* p) noexcept;     // by p's owner, if p has it
-bool take_turn_away(P* p) noexcept;  // sched: by whoever took p; false: it was not there
-bool withhold_turn() noexcept;       // false: some P has it
-void give_turn_back() noexcept;      // what was taken away or withheld
-bool suspect(const G* g) noexcept;   // sched: g computes for long; false: nothing new
+void return_turn(P* p) noexcept;          // by p's owner, if p has it: what began by it parks, yields, ends or blocks
+bool take_turn_away(P* p) noexcept;       // sched: by whoever took p; false: it was not there
+bool withhold_turn() noexcept;            // false: some P has it
+void give_turn_back() noexcept;           // what was taken away or withheld
+bool suspect(const void* kind) noexcept;  // one that was started there computes for long; false: nothing new
+void acquit(const void* kind) noexcept;   // one does not; the turn is given back afterwards
 void make_suspects_wait() noexcept;
 void let_suspects_begin() noexcept;
 
@@ -79,7 +80,9 @@ bool must_migrate(const M* m, const G* g) noexcept;  // g, which m has picked, w
 void forget_held_locks() noexcept;  // of what ran on this thread before
 
 // --- taking Ps, stopping the world (preempt.cpp, world.cpp)
-bool detach_running(P* p) noexcept;  // sched: takes p from an M in user code; the caller owns p then
+bool detach_running(P* p) noexcept;               // sched: takes p from an M in user code; the caller owns p then
+void forget_detached(M* m) noexcept;              // sched: it came back
+void count_as_hog(M* m, bool computes) noexcept;  // sched: it runs without a P
 // Inside the runtime; the caller's P is stopped too. False: `deadline` came first, and some still run.
 bool stop_the_world(nanos deadline = forever) noexcept;
 void start_the_world() noexcept;

@@ -67,6 +67,7 @@ struct alignas(cache_line) P {
   // The turn for newcomers is here (newcomers.cpp): the goroutine that runs began on it and is not known yet.
   // Written by the owner, or under sched::mutex by whoever takes the P.
   atomic<bool> has_turn{false};
+  const void* turn_kind = nullptr;  // sched: G::spawn_pc of that goroutine
 
   timer_heap timers;
 
@@ -100,6 +101,11 @@ inline constexpr std::uint32_t hazard = 32;     // for good: WEFT_DEBUG=hazard (
 inline constexpr std::uint32_t pinned = 64;     // goroutines pinned to it are ready (pin.cpp)
 }  // namespace request
 
+struct m_links {
+  M* next = nullptr;
+  M* prev = nullptr;
+};
+
 struct alignas(cache_line) M : thread_state {
   // In the runtime: > 0 while the M executes runtime code, and then nobody takes its P. Written by this M only.
   atomic<std::uint32_t> depth{1};
@@ -121,10 +127,10 @@ struct alignas(cache_line) M : thread_state {
   M* next_idle = nullptr;  // sched; after its end: the next one to be joined
   M* prev_idle = nullptr;  // sched
   bool in_idle_list = false;
-  M* next_of_all = nullptr;  // sched: m_list
-  M* prev_of_all = nullptr;  // sched
-  bool is_hog = false;       // sched: counted in sched.hogs
-  bool leaves = false;       // this M: it idled for long, and its thread ends
+  m_links in_all;       // sched
+  m_links in_detached;  // sched
+  bool is_hog = false;  // sched: counted in sched.hogs
+  bool leaves = false;  // this M: it idled for long, and its thread ends
 
   random_source random;
   G g0;
@@ -136,7 +142,8 @@ struct alignas(cache_line) M : thread_state {
   atomic<bool> finished{false};
 };
 
-// Ms in the order of their start. An iterator stays good while others are taken out.
+// Ms in the order in which they came. An iterator stays good while others are taken out.
+template <m_links M::*Links>
 class m_list {
  public:
   class iterator {
@@ -144,7 +151,7 @@ class m_list {
     explicit iterator(M* m) noexcept : m_(m) {}
     M* operator*() const noexcept { return m_; }
     iterator& operator++() noexcept {
-      m_ = m_->next_of_all;
+      m_ = (m_->*Links).next;
       return *this;
     }
     bool operator==(const iterator&) const noexcept = default;
@@ -158,16 +165,18 @@ class m_list {
   M* front() const noexcept { return first_; }
 
   void push_back(M* m) noexcept {
-    m->next_of_all = nullptr;
-    m->prev_of_all = last_;
-    (last_ ? last_->next_of_all : first_) = m;
+    m->*Links = {nullptr, last_};
+    (last_ ? (last_->*Links).next : first_) = m;
     last_ = m;
   }
 
   void erase(M* m) noexcept {
-    (m->prev_of_all ? m->prev_of_all->next_of_all : first_) = m->next_of_all;
-    (m->next_of_all ? m->next_of_all->prev_of_all : last_) = m->prev_of_all;
+    auto [next, prev] = m->*Links;
+    (prev ? (prev->*Links).next : first_) = next;
+    (next ? (next->*Links).prev : last_) = prev;
   }
+
+  void clear() noexcept { first_ = last_ = nullptr; }
 
  private:
   M* first_ = nullptr;
@@ -219,8 +228,8 @@ struct scheduler {
   atomic<bool> newcomers_wait{false};       // goroutines that have not begun need the turn for it (newcomers.cpp)
   atomic<bool> turn_is_free{true};          // any P may take it; written under mutex
   atomic<bool> suspects_wait{false};        // written under mutex
-  atomic<std::uint32_t> newcomers_size{0};  // of those put aside
-  atomic<std::uint32_t> suspects_size{0};
+  atomic<std::uint32_t> newcomers_size{0};  // of those put aside; with the unsorted ones
+  atomic<std::uint32_t> suspects_size{0};   // the others
   std::array<atomic<P*>, max_procs> all_ps{};
   stack_class* default_stacks = nullptr;
 
@@ -241,6 +250,7 @@ struct scheduler {
   // sched:
   g_queue global;
   g_queue newcomers, suspects;                             // put aside
+  std::size_t unsorted = 0;                                // so many of the suspects, the first, may be none any more
   std::array<const void*, 16> hog_kinds{};                 // G::spawn_pc of goroutines that computed for long
   std::size_t next_hog_kind = 0;                           // the oldest of them
   atomic<std::size_t> goroutine_room{0};                   // as many Gs may be in use (spawn.cpp)
@@ -252,10 +262,11 @@ struct scheduler {
   std::uint32_t idle_locked_ms = 0;      // sleep until their locked goroutine is ready
   std::uint32_t live_ms = 0;             // threads that have not left the scheduler's loop
   atomic<M*> gone_ms{nullptr};           // have left it while the run() goes on, and are to be joined
-  atomic<std::uint32_t> detached_ms{0};  // run a goroutine without a P; written under mutex
+  m_list<&M::in_detached> detached;      // run a goroutine without a P
+  atomic<std::uint32_t> detached_ms{0};  // as many; written under mutex
   atomic<std::uint32_t> hogs{0};         // those among them that compute; written under mutex
   std::uint64_t next_m_id = 1;
-  m_list all_ms;
+  m_list<&M::in_all> all_ms;
   note stop_note;
   note exit_note;
 

@@ -2,6 +2,7 @@
 
 #include "runtime/fatal.hpp"
 #include "sched/proc.hpp"
+#include "sysmon/thread_state.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -18,6 +19,9 @@ constexpr std::uint32_t hogs_per_p = 6;
 constexpr std::uint32_t most_hogs_per_p = 2 * hogs_per_p;
 // For how long they wait after one more that computes: longer each time.
 constexpr nanos longest_wait = second;
+// A newcomer that uses the processor for as long after it has lost its P computes. And if it has not got that far.
+constexpr nanos computes_for = 200 * microsecond;
+constexpr nanos longest_trial = second;
 // While the threads run short.
 constexpr nanos look_for_threads = 10 * millisecond;
 
@@ -33,29 +37,76 @@ bool threads_run_short() noexcept {
   return sched.live_ms - sched.idle_ms + reserve > limit;
 }
 
+// A thread that computed when it lost its P may block now, and the other way round: each is looked at again in turn.
+void look_at_one_again() noexcept {
+  M* m;
+  std::uint32_t regained;
+  {
+    lock_guard hold(sched.mutex);
+    m = sched.detached.front();
+    if (!m) return;
+    sched.detached.erase(m);
+    sched.detached.push_back(m);
+    regained = m->regained;
+  }
+  bool computes = thread_wants_processor(m->tid);  // sysmon joins it: it exists
+  lock_guard hold(sched.mutex);
+  if (m->regained == regained) count_as_hog(m, computes);
+}
+
 }  // namespace
 
 bool gate::shall_open() const noexcept { return closed_ && newcomers_aside() != 0; }
 
-void gate::look(nanos now, bool took, bool hog_had_turn, bool surprise) noexcept {
-  keeps_turn_ |= hog_had_turn;
+void gate::look(nanos now, bool took, const defendant& d) noexcept {
+  if (d.m) {
+    on_trial_ = d;
+    trial_began_ = now;
+    time_before_ = thread_time(d.m->tid);
+    keeps_turn_ = true;
+  }
   if (!closed_ && !took) return;
+  if (closed_) look_at_one_again();
   bool no_threads = threads_run_short();
   if (!too_many_compute(hogs_per_p) && !no_threads) {
-    if (closed_) open();
+    if (closed_ || keeps_turn_) open();
     return;
   }
   if (!closed_) warn();
   closed_ = true;
   make_newcomers_wait();
-  if (hog_had_turn) {
-    make_wait(now + wait_, surprise && too_many_compute(most_hogs_per_p));
-    wait_ = std::min(2 * wait_, longest_wait);
-  } else if (no_threads) {
+  if (on_trial_.m) {
+    verdict v = judge(now);
+    if (v == verdict::none_yet) return;
+    const void* kind = std::exchange(on_trial_, {}).kind;
+    if (v == verdict::computes) {
+      bool surprise = suspect(kind);
+      make_wait(now + wait_, surprise && too_many_compute(most_hogs_per_p));
+      wait_ = std::min(2 * wait_, longest_wait);
+      return;
+    }
+    acquit(kind);
+    if (now < wait_until_ && std::exchange(keeps_turn_, false)) give_turn_back();
+  }
+  if (no_threads) {
     make_wait(std::max(wait_until_, now + look_for_threads), true);
   } else if (now >= wait_until_) {
     let_begin();
   }
+}
+
+// A thread that is about to block wants the processor, too, until it gets it. So it is watched until it has used it for
+// a while, or sleeps.
+gate::verdict gate::judge(nanos now) const noexcept {
+  M* m = on_trial_.m;
+  {
+    lock_guard hold(sched.mutex);
+    if (m->regained != on_trial_.regained) return verdict::blocks;  // or ends: it came by
+  }
+  if (!thread_wants_processor(m->tid)) return verdict::blocks;
+  nanos time = thread_time(m->tid);
+  if (time < 0 || time - time_before_ >= computes_for || now - trial_began_ >= longest_trial) return verdict::computes;
+  return verdict::none_yet;
 }
 
 void gate::make_wait(nanos until, bool everybody) noexcept {
@@ -72,6 +123,7 @@ void gate::let_begin() noexcept {
 
 void gate::open() noexcept {
   closed_ = false;
+  on_trial_ = {};
   wait_ = first_wait;
   let_newcomers_begin();
   let_begin();

@@ -2,9 +2,16 @@
 // (sched/newcomers.cpp), and the longer one after the other the more of them keep their threads.
 #pragma once
 
-#include "runtime/clock.hpp"
+#include "sched/types.hpp"
 
 namespace weft::rt {
+
+// A newcomer that lost its P, and the turn with it.
+struct defendant {
+  M* m = nullptr;              // whose goroutine it is; null: there is none
+  std::uint32_t regained = 0;  // M::regained then
+  const void* kind = nullptr;  // G::spawn_pc
+};
 
 // By sysmon only.
 class gate {
@@ -12,11 +19,12 @@ class gate {
   // Somebody waits for a look.
   bool shall_open() const noexcept;
 
-  // took: a P was taken from a goroutine since the last look; hog_had_turn: from a newcomer that computes, and the turn
-  // with it, which the gate keeps now; surprise: it was no suspect.
-  void look(nanos now, bool took, bool hog_had_turn, bool surprise) noexcept;
+  // took: a P was taken from a goroutine since the last look; d: that had the turn, which the gate keeps now.
+  void look(nanos now, bool took, const defendant& d) noexcept;
 
  private:
+  enum class verdict : std::uint8_t { none_yet, blocks, computes };
+  verdict judge(nanos now) const noexcept;
   void open() noexcept;
   void make_wait(nanos until, bool everybody) noexcept;
   void let_begin() noexcept;
@@ -25,6 +33,8 @@ class gate {
   static constexpr nanos first_wait = 100 * millisecond;
   bool closed_ = false;
   bool keeps_turn_ = false;
+  defendant on_trial_;
+  nanos trial_began_ = 0, time_before_ = 0;
   bool warned_ = false;
   nanos wait_ = first_wait;
   nanos wait_until_ = 0;

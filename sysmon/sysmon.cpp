@@ -101,18 +101,16 @@ bool work_is_overdue(nanos now) noexcept {
   return (timer != 0 && timer + overdue_after <= now) || sched.global_size.load(relaxed) != 0;
 }
 
-// Gives the work of a P that was taken to another M. had_turn: the turn for newcomers was taken with it, and is free.
-void hand_off(P* p, bool had_turn) noexcept {
+// Gives the work of a P that was taken to another M.
+void hand_off(P* p) noexcept {
   sched.retakes.fetch_add(1, relaxed);
   handoffp(p);
-  if (had_turn) give_turn_back();
 }
 
 struct retaken {
   int taken = 0;
   bool detached = false;      // one of them from a goroutine that runs on
-  bool hog_had_turn = false;  // a newcomer computes; the turn for newcomers was taken with its P
-  bool surprise = false;      // and was no suspect
+  defendant newcomer;         // one of them had the turn for newcomers
   bool stuck = false;         // some P runs what it ran at the last look
   nanos next_look = forever;  // a P that is wanted has run for too long then
 };
@@ -142,7 +140,6 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs) noexcept {
       M* m = p->m.load(relaxed);
       if (!m) continue;
       // Ask first. A goroutine that comes by yields; one that only computes, or blocks, loses its P.
-      bool had_turn;
       {
         lock_guard hold(sched.mutex);
         if (p->m.load(relaxed) != m || p->sched_tick.load(relaxed) != tick) continue;
@@ -159,22 +156,13 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs) noexcept {
         sched.preemptions_taken.fetch_add(1, relaxed);
         sched.detachments.fetch_add(1, relaxed);
         take_usual_turns(m->tid);  // the Ms that go on shall not wait for it
-        m->is_hog = thread_wants_processor(m->tid);
-        had_turn = take_turn_away(p);
-        if (m->is_hog) {
-          sched.hogs.fetch_add(1, relaxed);
-          bool surprise = suspect(m->g);
-          if (had_turn) {
-            r.surprise |= surprise;
-            r.hog_had_turn = true;
-            had_turn = false;
-          }
-        }
+        count_as_hog(m, thread_wants_processor(m->tid));
+        if (take_turn_away(p)) r.newcomer = {m, m->regained, p->turn_kind};
         r.detached = true;
         hogs.lost_its_p(m, p->seen.sched_when);
       }
       p->seen.sched_when = now;
-      hand_off(p, had_turn);
+      hand_off(p);
       ++r.taken;
     } else if (s == p_status::syscall) {
       std::uint32_t tick = p->syscall_tick.load(relaxed);
@@ -187,12 +175,8 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs) noexcept {
       bool others_free = sched.spinning.load(relaxed) + sched.idle_ps.load(relaxed) > 0;
       if (p->runq.empty() && others_free && now - p->seen.syscall_when < time_slice) continue;
       if (!retake_syscall(p)) continue;
-      bool had_turn;
-      {
-        lock_guard hold(sched.mutex);
-        had_turn = take_turn_away(p);
-      }
-      hand_off(p, had_turn);
+      return_turn(p);
+      hand_off(p);
       ++r.taken;
     }
   }
@@ -287,7 +271,7 @@ void run_monitor() noexcept {
     if (overdue && sched.idle_ps.load(relaxed) != 0) startm(nullptr, false);
     last = retake(now, overdue, hogs);
     hogs.look(now);
-    newcomers.look(now, last.detached, last.hog_had_turn, last.surprise);
+    newcomers.look(now, last.detached, last.newcomer);
     idle_rounds = last.taken > 0 ? 0 : idle_rounds + 1;
     force_tick_if_due(now);
     follow_cpus_if_due(now, &next_cpus);

@@ -89,14 +89,42 @@ TEST_CASE("beside more goroutines that compute without end than may have threads
   CHECK(begun == n);
 }
 
+TEST_CASE("goroutines of a kind of which one computed do not wait like it once another one does not") {
+  constexpr int n = 40;
+  std::atomic<bool> stop{false};
+  std::atomic<int> done{0}, left{n};
+  auto hog = [&] {
+    while (!stop.load(std::memory_order_relaxed)) {}
+    --left;
+  };
+  weft::run(
+      [&] {
+        weft::ticker tick(5ms);  // what is overdue has Ps taken
+        for (int i = 0; i < n; ++i) {
+          weft::go(hog);
+          weft::go([&, i] {
+            if (i == 0) compute_for(500ms);
+            ++done;
+          });
+        }
+        // With each of them between two of the others, each of which makes the next one wait for up to a second.
+        CHECK(eventually([&] { return done == n; }, 10s));
+        CHECK(left == n);
+        stop = true;
+        CHECK(eventually([&] { return left == 0; }, 30s));
+      },
+      {.procs = 1});
+}
+
 namespace {
 
-// Ten thousand that compute, ten thousand that block in a read that nobody announced, and a ticker that began first.
+// Ten thousand that compute, ten thousand that block in a read that nobody announced, and a ticker that began first;
+// until `enough` reads have begun, and for 250 ticks.
 struct beside_many {
   std::vector<clock::duration> late;  // in order
   int reads_begun = 0;                // by the end of the measurement
 };
-beside_many many_hogs(unsigned procs, unsigned max_threads) {
+beside_many many_hogs(unsigned procs, unsigned max_threads, int enough) {
   const int each = under_tsan ? 500 : 10000;  // it counts goroutines as threads
   int fd[2];
   REQUIRE(::pipe(fd) == 0);
@@ -120,7 +148,7 @@ beside_many many_hogs(unsigned procs, unsigned max_threads) {
         }
         // Not for a time: everything may stand still for some of it.
         for (auto give_up = clock::now() + 60s; clock::now() < give_up;) {
-          if (r.late.size() >= 250 && reads_begun > 20) break;
+          if (r.late.size() >= 250 && reads_begun > enough) break;
           r.late.push_back(clock::now() - *tick.channel().recv());
           most_threads = std::max(most_threads, weft::runtime_stats().threads);
         }
@@ -142,7 +170,7 @@ beside_many many_hogs(unsigned procs, unsigned max_threads) {
 TEST_CASE("10,000 goroutines that compute and 10,000 that block: a ticker is on time, and in the end all are done") {
   for (unsigned procs : {1u, 2u}) {
     CAPTURE(procs);
-    beside_many r = many_hogs(procs, 1000);
+    beside_many r = many_hogs(procs, 1000, 20);
     CHECK(r.late.size() > 20);
     CHECK(r.late[r.late.size() / 2] < 20ms * slowdown);  // what is later is mostly the machine's
     CHECK(r.reads_begun > 20);                           // not held up by those that compute
@@ -150,9 +178,10 @@ TEST_CASE("10,000 goroutines that compute and 10,000 that block: a ticker is on 
 }
 
 TEST_CASE("10,000 goroutines that block hold nearly all threads that may be, and no more; a ticker goes on") {
-  beside_many r = many_hogs(2, 40);
+  beside_many r = many_hogs(2, 40, 5);
   CHECK(r.late.size() > 20);
   CHECK(r.late[r.late.size() / 2] < 20ms * slowdown);
+  CHECK(r.reads_begun > 5);
   CHECK(r.reads_begun < 40);
 }
 

@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <stdexcept>
 #include <system_error>
+#include <utility>
 
 namespace weft::rt {
 
@@ -203,6 +204,11 @@ void stop_runtime() noexcept {
     sched.running.store(false, release);
     sched.idle_m_list = nullptr;
     sched.idle_p_list = nullptr;
+  }
+  if (G* g = std::exchange(sched.housekeeper, nullptr)) {
+    // It waits, and nothing on its stack wants to be destroyed: as good as ended.
+    g->set_state(g_state::waiting, g_state::dead);
+    recycle(sched.all_ps[0].load(relaxed), g);
   }
   for_each_g(
       [](G* g, void*) {

@@ -192,6 +192,7 @@ void empty_idle_caches(M* m) noexcept {
   for (P* p = sched.idle_p_list; p; p = p->next_idle) empty_caches(p);
   sched.global.release_unused();
   sched.newcomers.release_unused();
+  sched.suspects.release_unused();
 }
 
 void empty_all_caches() noexcept {

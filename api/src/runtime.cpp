@@ -37,6 +37,7 @@ struct main_goroutine {
   void operator()() noexcept(false) {
     rt::sched.main.store(rt::main_state::runs, rt::release);
     try {
+      rt::start_housekeeper();
       main(arg);
     } catch (const goroutine_exit&) {
       throw;  // the others go on; run() never returns by this one
@@ -91,7 +92,6 @@ void run_main(const options& o, void (*main)(void*), void* arg) {
     rt::start_first_m();
     // main first: it is goroutine 1.
     go({.name = "main"}, [&m] { m(); });
-    rt::start_housekeeper();
     ended.sleep();
     if (effective.print_stacks) print_stack_use();
   }

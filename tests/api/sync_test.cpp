@@ -18,6 +18,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 using namespace std::chrono_literals;
@@ -339,6 +340,109 @@ TEST_CASE("shared_mutex: time limits under contention") {
     REQUIRE(m.try_lock());
     m.unlock();
   }
+}
+
+// Each holds the lock across a suspension, and takes it again at once: somebody always has it.
+TEST_CASE("shared_mutex: neither side starves") {
+  for (unsigned procs : {1u, 2u}) {
+    int written = 0, read = 0;
+    weft::run(
+        [&] {
+          weft::shared_mutex m;
+          auto beside = [&](auto lock, auto f) {
+            std::atomic<bool> stop{false};
+            weft::wait_group wg;
+            for (int i = 0; i < 3; ++i) {
+              wg.go([&] {
+                while (!stop) {
+                  decltype(lock) hold(m);
+                  weft::yield();
+                }
+              });
+            }
+            for (int i = 0; i < 20; ++i) {
+              weft::sleep(1ms);
+              f();
+            }
+            stop = true;
+            wg.wait();
+          };
+          beside(std::shared_lock<weft::shared_mutex>(), [&] {
+            if (!m.try_lock_for(5s)) return;
+            ++written;
+            m.unlock();
+          });
+          beside(std::unique_lock<weft::shared_mutex>(), [&] {
+            if (!m.try_lock_shared_for(5s)) return;
+            ++read;
+            m.unlock_shared();
+          });
+        },
+        {.procs = procs});
+    REQUIRE(written == 20);
+    REQUIRE(read == 20);
+  }
+}
+
+// One that was woken, and whose run() ends before it comes: others that wait get the lock nevertheless, a thread that
+// waits already, or a goroutine of the next run().
+TEMPLATE_TEST_CASE("a lock whose heir never comes", "[leaves-threads]", weft::mutex, weft::shared_mutex) {
+  struct attempt {
+    TestType m;
+    std::atomic<bool> stop{false}, got{false};
+    std::atomic<int> waiter_thread{0}, hog_thread{0};
+    void take_turn() {
+      m.lock();
+      got = true;
+      m.unlock();
+    }
+  };
+  auto try_it = [](attempt& a, bool with_thread) {
+    bool made = false;  // not if it is on another thread than meant, or waits for so long that it is handed the lock
+    std::thread thread;
+    a.m.lock();
+    weft::run(
+        [&] {
+          weft::go([&a] {
+            weft::pin here;
+            a.waiter_thread = ::gettid();
+            weft::go([&a] {  // when that one waits
+              a.hog_thread = ::gettid();
+              while (!a.stop) {}
+            });
+            a.m.lock();
+            a.m.unlock();
+          });
+          while (a.hog_thread == 0) {}
+          a.m.unlock();
+          made = a.waiter_thread == a.hog_thread && a.m.try_lock_for(100ms);
+          if (!made || !with_thread) return;
+          thread = std::thread([&a] { a.take_turn(); });
+          weft::sleep(20ms);
+        },
+        {.procs = 2, .shutdown_grace = 10ms});
+    CHECK_FALSE(a.got);
+    if (!made) {
+      a.stop = true;
+      return false;
+    }
+    weft::run([&] {
+      if (!with_thread) weft::go([&a] { a.take_turn(); });
+      weft::sleep(5ms);
+      a.m.unlock();
+      for (int i = 0; i < 500 && !a.got; ++i) weft::sleep(10ms);
+    });
+    CHECK(a.got);
+    a.stop = true;
+    if (with_thread) thread.join();
+    return true;
+  };
+  static std::array<attempt, 20> attempts;
+  unsigned made = 0;
+  for (attempt& a : attempts) {
+    if (made < 2) made += try_it(a, made == 0);
+  }
+  if (made < 2) WARN("not made in 20 attempts: the machine is busy");
 }
 
 TEST_CASE("condition_variable: a bounded queue") {

@@ -1,10 +1,7 @@
 // mutex: the slow ways.
 //
-// Who waits stands in a queue found by the mutex's address (the bucket's `queues`), in order of arrival. Unlock wakes
-// the first one and frees the mutex at once: whoever comes first takes it, most often a goroutine that runs already.
-// The woken one is the "heir": it stays first in the queue, and as long as there is an heir on its way, unlock wakes
-// nobody else. If the heir comes late it waits on, still first. A waiter that has waited for `patience` is not passed
-// by any more: unlock then leaves the mutex locked and hands it over (Go's starvation mode, decided for each waiter).
+// Who waits stands in a queue found by the mutex's address (the bucket's `queues`), in order of arrival. The first one
+// is woken as an heir (parking.hpp), and is handed the mutex when it has become old.
 //
 //   the queue           must_wake_   unlock
 //   empty               0            frees the mutex
@@ -32,16 +29,11 @@
 //
 // Only W0 by somebody who does not hold the mutex needs W1: if the holder itself arms, its own unlock sees that, and
 // so do the holders after it.
-//
-// An heir whose run() ended before it came never comes. Everybody who joins the queue looks for that (drop_abandoned),
-// and a thread that is not weft's and may be in the queue across the end of a run() looks again from time to time.
 
 #include "weft/sync/mutex.hpp"
 
 #include "api/src/sync/parking.hpp"
 #include "runtime/asymmetric.hpp"
-
-#include <algorithm>
 
 namespace weft {
 
@@ -50,13 +42,6 @@ namespace detail {
 constinit std::array<mutex_bell, std::size_t{1} << mutex_bell_bits> mutex_bells;
 
 namespace {
-
-constexpr rt::nanos patience = rt::millisecond;
-constexpr rt::nanos thread_looks_again = 100 * rt::millisecond;
-
-// How often to look whether the mutex is free before sleeping.
-constexpr int lock_looks = 4;
-constexpr int heir_looks = 8;
 
 // What every bell rings beside its waiters: without membarrier, and at the end of a run(). Changed by ring_for_all
 // only.
@@ -67,19 +52,14 @@ constinit rt::atomic<std::uint32_t> rings_for_all{0};
   return !rt::membarrier_works();
 }();
 
-bool abandoned(const sync_waiter& w) noexcept { return w.g->get_state() == rt::g_state::abandoned; }
-
 }  // namespace
 
-struct mutex_waiter : sync_waiter {
-  mutex_waiter(rt::G* waiting, mutex* m) noexcept : sync_waiter(waiting), of(m) {}
+struct mutex_waiter : heir_waiter {
+  mutex_waiter(rt::G* waiting, mutex* m) noexcept : heir_waiter(waiting), of(m) {}
   mutex_waiter* after() const noexcept { return static_cast<mutex_waiter*>(next); }
 
   mutex* const of;
   mutex_waiter* next_queue = nullptr;  // in the first waiter of a queue: the first of the bucket's next queue
-  rt::nanos since = 0;
-  bool heir = false;         // woken, on its way; first in the queue
-  bool handed_over = false;  // it holds the mutex
 };
 
 // The queue for one address. All members: under the bucket.
@@ -104,13 +84,13 @@ struct mutex_queue {
 
   // Drops those at the front that run() has left behind.
   void drop_abandoned() noexcept {
-    for (mutex_waiter* w; (w = first()) && abandoned(*w);) remove(*w);
+    for (mutex_waiter* w; (w = first()) && w->abandoned();) remove(*w);
   }
 
   // The same for all queues of the bucket. Their mutexes may be gone and are not touched.
   void sweep() noexcept {
     for (mutex_waiter** p = &bucket.queues; *p;) {
-      if (abandoned(**p)) {
+      if ((*p)->abandoned()) {
         remove_at(p, **p);
       } else {
         p = &(*p)->next_queue;
@@ -122,7 +102,7 @@ struct mutex_queue {
   // Claims the first that can be, and returns it, still first. Null: nobody waits, or an heir is on its way.
   mutex_waiter* claim_first(wake_list& woken) noexcept {
     while (mutex_waiter* w = first()) {
-      if (w->heir && !abandoned(*w)) return nullptr;
+      if (w->heir && !w->abandoned()) return nullptr;
       if (!w->heir && woken.claim(*w)) return w;
       remove(*w);
     }
@@ -146,9 +126,6 @@ struct mutex_queue {
     for (mutex_waiter* w = bucket.queues; w; w = w->next_queue) n += !w->heir;
     bell.rings.store(n, rt::relaxed);
   }
-
-  // Waits in the queue, and gives up the bucket. False: the time has passed.
-  bool wait(rt::runtime_scope& scope, mutex_waiter& w, std::int64_t deadline);
 
   // Held by another one: nothing to do for those who wait.
   static bool is_held(const mutex& m) noexcept { return m.held_.load(rt::relaxed) != 0; }
@@ -186,34 +163,12 @@ void ring_for_all(int change) noexcept {
   }
 }
 
-bool mutex_queue::wait(rt::runtime_scope& scope, mutex_waiter& w, std::int64_t deadline) {
-  if (!scope.m()) deadline = std::min(deadline, rt::nanotime() + thread_looks_again);
-  w.ticket = deadline >= never_ns ? rt::no_ticket : w.g->begin_wait();
-  bool timed_out;
-  try {
-    scope.resumed_on(rt::park_until(scope.m(), w.ticket, unlock_bucket, &bucket.mutex, rt::wait_reason::mutex_lock,
-                                    deadline, &timed_out));
-  } catch (...) {
-    remove(w);
-    settle(*w.of);
-    bucket.mutex.release_lock();
-    throw;
-  }
-  return !timed_out;
-}
-
 }  // namespace detail
 
 bool mutex::lock_slow(std::int64_t deadline) {
   using namespace detail;
-  auto look = [this](int times) noexcept {
-    for (; times > 0; --times) {
-      if (try_lock()) return true;
-      rt::cpu_relax();
-    }
-    return false;
-  };
-  if (look(lock_looks)) return true;
+  auto take_it = [this]() noexcept { return try_lock(); };
+  if (look(lock_looks, take_it)) return true;
 
   rt::runtime_scope scope;
   mutex_queue q(this);
@@ -227,7 +182,11 @@ bool mutex::lock_slow(std::int64_t deadline) {
     if (q.settle(*this)) rt::heavy_barrier();  // W0, W1
     bool mine = try_lock();                    // W2
     if (!mine) {
-      if (!q.wait(scope, w, deadline)) {
+      auto leave = [&]() noexcept {
+        q.remove(w);
+        q.settle(*this);
+      };
+      if (!wait_once(scope, w, q.bucket.mutex, rt::wait_reason::mutex_lock, deadline, leave)) {
         if (rt::nanotime() < deadline) continue;  // not weft's thread: looks again
         rt::lock_guard hold(q.bucket.mutex);
         if (w.queued) q.remove(w);
@@ -235,7 +194,7 @@ bool mutex::lock_slow(std::int64_t deadline) {
         return false;
       }
       if (w.handed_over) return true;
-      if (!look(heir_looks)) continue;
+      if (!look(heir_looks, take_it)) continue;
       q.bucket.mutex.acquire_lock();
     }
     q.remove(w);
@@ -255,7 +214,7 @@ void mutex::unlock_slow() noexcept {
   rt::lock_guard hold(q.bucket.mutex);
   bool hand_over = false;
   if (mutex_waiter* w = q.claim_first(woken)) {
-    hand_over = rt::nanotime() - w->since >= patience;
+    hand_over = w->is_old(rt::nanotime());
     if (hand_over) {
       q.remove(*w);
       w->handed_over = true;

@@ -22,6 +22,8 @@
 #include "api/src/support.hpp"
 #include "weft/sync/mutex.hpp"
 
+#include <algorithm>
+
 namespace weft::detail {
 
 struct mutex_waiter;
@@ -92,6 +94,60 @@ bool block_until(rt::runtime_scope& scope, sync_waiter& w, rt::lock& held, rt::w
                  Enqueue enqueue, Leave leave);
 
 void unlock_bucket(rt::G*, void* lock) noexcept;
+
+// --- "heirs": waiting for a lock that those who come may take first
+//
+// Unlock frees the lock and wakes whose turn it is, most often while a goroutine that runs already takes it again. The
+// woken one is an heir: it keeps its place in the queue, and as long as it is on its way, nobody else is woken. If it
+// comes late it waits on. One that has waited for `patience` is not passed by any more: unlock hands the lock over to
+// it (Go's starvation mode, decided for each waiter).
+//
+// An heir whose run() ended before it came never comes. Whoever changes the queue looks for that, and a thread that is
+// not weft's and may be in the queue across the end of a run() looks again from time to time.
+
+inline constexpr rt::nanos patience = rt::millisecond;
+
+// How often to look whether the lock is free before sleeping.
+inline constexpr int lock_looks = 4;
+inline constexpr int heir_looks = 8;
+
+struct heir_waiter : sync_waiter {
+  using sync_waiter::sync_waiter;
+  bool is_old(rt::nanos now) const noexcept { return now - since >= patience; }
+  bool abandoned() const noexcept { return g->get_state() == rt::g_state::abandoned; }
+
+  rt::nanos since = 0;
+  bool heir = false;         // woken, on its way; still queued
+  bool handed_over = false;  // it holds the lock, and is not queued
+};
+
+template <class Try>
+bool look(int times, Try try_to_lock) noexcept {
+  for (; times > 0; --times) {
+    if (try_to_lock()) return true;
+    rt::cpu_relax();
+  }
+  return false;
+}
+
+// Waits until woken, and gives up `held`. False: the time has passed, or it is to look again. leave(), under `held`:
+// there is no memory for a timer, and std::bad_alloc follows.
+template <class Leave>
+bool wait_once(rt::runtime_scope& scope, sync_waiter& w, rt::lock& held, rt::wait_reason why, std::int64_t deadline,
+               Leave leave) {
+  constexpr rt::nanos thread_looks_again = 100 * rt::millisecond;
+  if (!scope.m()) deadline = std::min(deadline, rt::nanotime() + thread_looks_again);
+  w.ticket = deadline >= never_ns ? rt::no_ticket : w.g->begin_wait();
+  bool timed_out;
+  try {
+    scope.resumed_on(rt::park_until(scope.m(), w.ticket, unlock_bucket, &held, why, deadline, &timed_out));
+  } catch (...) {
+    leave();
+    held.release_lock();
+    throw;
+  }
+  return !timed_out;
+}
 
 template <class Enqueue, class Leave>
 bool block_until(rt::runtime_scope& scope, sync_waiter& w, rt::lock& held, rt::wait_reason why, std::int64_t deadline,

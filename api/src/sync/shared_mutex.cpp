@@ -1,16 +1,26 @@
 // shared_mutex: waiting, and who comes next ("phases").
 //
-// As long as nobody waits, the word alone is the lock, and every change is one CAS in the header. With `waiters` set
-// no newcomer takes it, and the word changes as follows: readers beyond the last leave by CAS; everything else happens
-// under the bucket, whoever does it: the last reader or the writer hands the lock over to waiters, and sets the word
-// to what they hold, before they are readied.
+// As long as nobody waits, the word alone is the lock, and every change is one CAS in the header. Who waits stands in
+// one of two queues, and is woken as an heir (parking.hpp). `waiters` in the word:
 //
-// A writer hands over to all readers that wait, the last reader to the first writer: so each side waits for one turn
-// of the other. Readers are queued only while a writer holds the lock or waits for it.
+//   waiters   the queues                                   the word changes
+//   0         empty, or an heir is first in one            by CAS
+//   1         somebody waits, nobody is on the way;        readers beyond the last leave by CAS; else under the bucket
+//             the lock is held
+//
+// It is set by a CAS of a word that says "held", so the last holder's own CAS fails, and it comes to the bucket: a
+// wake-up is not lost. It is set also by an heir that has come and leaves others behind: it holds the lock itself.
+//
+// The turns: after a writer the readers are woken, all that wait, and after the last reader the first writer; but if
+// only the other side has somebody who is old, that one. Whoever is old is handed the lock, with all readers if it is
+// one. While a writer waits that is not old, readers still come in; behind an old one they queue: so each side waits
+// for `patience`, and then for one turn of the other.
 
 #include "weft/sync/shared_mutex.hpp"
 
 #include "api/src/sync/parking.hpp"
+
+#include <utility>
 
 namespace weft {
 
@@ -22,89 +32,156 @@ namespace {
   rt::fatal("weft::shared_mutex at {}: {} ({} readers, {} writer)", m, what, word >> 2, word & 1);
 }
 
+heir_waiter* first(const sync_queue& q) noexcept { return static_cast<heir_waiter*>(q.first); }
+
+bool heir_is_first(const sync_queue& q) noexcept { return q.first && first(q)->heir; }
+
+void drop_abandoned(sync_queue& q) noexcept {
+  while (q.first && first(q)->abandoned()) remove(q, *q.first);
+}
+
+// f(waiter) for each that can be claimed, and is. Those that cannot are taken out; heirs are on their way already.
+template <class F>
+void claim_each(sync_queue& q, wake_list& woken, F f) noexcept {
+  heir_waiter* next = first(q);
+  heir_waiter* const last = next ? static_cast<heir_waiter*>(next->prev) : nullptr;
+  for (heir_waiter* w = nullptr; w != last;) {
+    w = std::exchange(next, static_cast<heir_waiter*>(next->next));
+    if (w->heir) continue;
+    if (woken.claim(*w)) {
+      f(*w);
+    } else {
+      remove(q, *w);
+    }
+  }
+}
+
+void invite_all(sync_queue& q, wake_list& woken) noexcept {
+  claim_each(q, woken, [](heir_waiter& w) noexcept { w.heir = true; });
+}
+
+// How many were handed the lock.
+std::uint32_t hand_over_to_all(sync_queue& q, wake_list& woken) noexcept {
+  std::uint32_t n = 0;
+  claim_each(q, woken, [&](heir_waiter& w) noexcept {
+    w.handed_over = true;
+    remove(q, w);
+    ++n;
+  });
+  return n;
+}
+
 }  // namespace
 
-// Under the bucket, with the word in the hands of the caller: nobody holds the lock (any more). Gives it to those whose
-// turn it is, and publishes the word: the last access.
-void shared_mutex::admit(wake_list& woken, bool after_writer) noexcept {
-  std::uint32_t holders = 0;
-  auto admit_readers = [&] {
-    while (woken.claim_first(readers_)) holders += reader;
-  };
-  auto admit_writer = [&] {
-    if (woken.claim_first(writers_)) holders = writer;
-  };
-  if (after_writer) {
-    admit_readers();
-    if (!holders) admit_writer();
-  } else {
-    admit_writer();
-    if (!holders) admit_readers();
-  }
-  // Readers without a writer to wait for do not wait.
-  if (holders != writer && !writers_.first) admit_readers();
-  std::uint32_t w = holders | (writers_.first || readers_.first ? waiters : 0);
-  word_.store(w, rt::release);
+// Under the bucket, as are those that follow. Somebody waits, and nobody is on the way.
+bool shared_mutex::must_wake() noexcept {
+  drop_abandoned(writers_);
+  drop_abandoned(readers_);
+  return (writers_.first || readers_.first) && !heir_is_first(writers_) && !heir_is_first(readers_);
 }
 
-// Under the bucket. True: the lock was free for this kind and is taken. False: `waiters` is set, and the caller may
-// queue.
-bool shared_mutex::join(bool shared) noexcept {
-  std::uint32_t w = word_.load(rt::relaxed);
+// After the queues have changed. If it sets `waiters`, the caller holds the lock, or sees that nobody does.
+void shared_mutex::settle() noexcept {
+  bool is = (word_.load(rt::relaxed) & waiters) != 0;
+  if (must_wake() == is) return;
+  // An RMW, so that an unlock before it is still seen by the next to lock.
+  is ? word_.fetch_and(~waiters, rt::relaxed) : word_.fetch_or(waiters, rt::relaxed);
+}
+
+// True: taken. False: it is held, and `waiters` is set.
+bool shared_mutex::take_or_mark(side s) noexcept {
+  const heir_waiter* w = first(writers_);
+  bool behind_writer = s == side::reader && w && !w->heir && w->is_old(rt::nanotime());
+  std::uint32_t word = word_.load(rt::relaxed);
   for (;;) {
-    bool free = shared ? (w & (writer | waiters)) == 0 : w == 0;
-    if (!free && (w & waiters)) return false;
-    std::uint32_t next = !free ? w | waiters : shared ? w + reader : writer;
-    if (word_.compare_exchange_weak(w, next, rt::acquire, rt::relaxed)) return free;
+    std::uint32_t holders = word & ~waiters;
+    bool free = holders == 0 || (s == side::reader && holders != writer && !behind_writer);
+    std::uint32_t next = !free ? word | waiters : word + (s == side::reader ? reader : writer);
+    // acquire: what was done under the lock before. relaxed: nothing is taken.
+    if (word_.compare_exchange_weak(word, next, rt::acquire, rt::relaxed)) return free;
   }
 }
 
-bool shared_mutex::lock_slow(std::int64_t deadline) {
-  rt::runtime_scope scope;
-  if (deadline < never_ns && deadline <= rt::nanotime()) return try_lock();
-  rt::lock& bucket = queue_lock(this);
-  bucket.acquire_lock();
-  if (join(false)) {
-    bucket.release_lock();
-    return true;
+// Nobody holds the lock, the caller held it last and nobody else can take it: wakes whose turn it is, or hands the lock
+// over, and publishes the word: the last access.
+void shared_mutex::pass_on(wake_list& woken, side from) noexcept {
+  std::uint32_t holders = 0;
+  rt::nanos now = rt::nanotime();
+  while (holders == 0 && must_wake()) {
+    heir_waiter *w = first(writers_), *r = first(readers_);
+    bool old_writer = w && w->is_old(now), old_reader = r && r->is_old(now);
+    side to = !r || (w && from == side::reader) ? side::writer : side::reader;
+    if (old_writer != old_reader) to = old_writer ? side::writer : side::reader;
+    if (to == side::reader) {
+      if (old_reader) {
+        holders = reader * hand_over_to_all(readers_, woken);
+      } else {
+        invite_all(readers_, woken);
+      }
+    } else if (!woken.claim(*w)) {
+      remove(writers_, *w);
+    } else if (old_writer) {
+      w->handed_over = true;
+      remove(writers_, *w);
+      holders = writer;
+    } else {
+      w->heir = true;
+    }
   }
-  sync_waiter w(scope.g());
-  wake_list woken;
-  return block_until(
-      scope, w, bucket, rt::wait_reason::shared_mutex_lock, deadline, [&] { push_back(writers_, w); },
-      [&] {
-        // It may have been the last writer that readers waited for.
-        remove(writers_, w);
-        if (writers_.first) return;
-        std::uint32_t word = word_.load(rt::relaxed);
-        if (word & writer) {
-          if (!readers_.first) word_.store(writer, rt::relaxed);
-          return;
-        }
-        std::uint32_t more = 0;
-        while (woken.claim_first(readers_)) more += reader;
-        // The readers that hold it may be leaving, by CAS.
-        while (!word_.compare_exchange_weak(word, (word & ~waiters) + more, rt::acq_rel, rt::relaxed)) {}
-      });
+  // release: what was done under the lock. Also for the readers before: the caller has acquired their unlocks.
+  word_.store(holders | (must_wake() ? waiters : 0), rt::release);
 }
 
-bool shared_mutex::lock_shared_slow(std::int64_t deadline) {
+// w waits no longer. It may have been the last writer that readers waited for.
+void shared_mutex::give_up(heir_waiter& w, side s, wake_list& woken) noexcept {
+  remove(s == side::reader ? readers_ : writers_, w);
+  if (s == side::writer && !writers_.first && (word_.load(rt::relaxed) & (waiters | writer)) == waiters) {
+    // Readers hold it, and as `waiters` is set the last of them comes to the bucket. acquire, for those who are handed
+    // the lock by this: they see what a writer before did.
+    word_.fetch_add(reader * hand_over_to_all(readers_, woken), rt::acquire);
+  }
+  settle();
+  // Free, and somebody waits: an heir was abandoned. Nobody takes it without the bucket now.
+  if (word_.load(rt::acquire) == waiters) pass_on(woken, s);
+}
+
+bool shared_mutex::wait(side s, std::int64_t deadline) {
+  auto take_it = [&]() noexcept { return s == side::reader ? try_lock_shared() : try_lock(); };
+  if (look(lock_looks, take_it)) return true;
+
   rt::runtime_scope scope;
-  if (deadline < never_ns && deadline <= rt::nanotime()) return try_lock_shared();
+  sync_queue& queue = s == side::reader ? readers_ : writers_;
+  auto why = s == side::reader ? rt::wait_reason::shared_mutex_lock_shared : rt::wait_reason::shared_mutex_lock;
+  heir_waiter w(scope.g());
+  w.since = rt::nanotime();
+  if (deadline <= w.since) return take_it();
   rt::lock& bucket = queue_lock(this);
-  bucket.acquire_lock();
-  if (join(true)) {
+  for (;;) {
+    bucket.acquire_lock();
+    w.heir = false;
+    if (!take_or_mark(s)) {
+      wake_list woken;
+      if (!w.queued) push_back(queue, w);
+      if (!wait_once(scope, w, bucket, why, deadline, [&]() noexcept { give_up(w, s, woken); })) {
+        if (rt::nanotime() < deadline) continue;  // not weft's thread: looks again
+        rt::lock_guard hold(bucket);
+        if (w.queued) give_up(w, s, woken);
+        return false;
+      }
+      if (w.handed_over) return true;
+      if (!look(heir_looks, take_it)) continue;
+      bucket.acquire_lock();
+    }
+    if (w.queued) remove(queue, w);
+    settle();
     bucket.release_lock();
     return true;
   }
-  sync_waiter w(scope.g());
-  return block_until(
-      scope, w, bucket, rt::wait_reason::shared_mutex_lock_shared, deadline, [&] { push_back(readers_, w); },
-      [&] {
-        remove(readers_, w);
-        if (!readers_.first && !writers_.first) word_.fetch_and(~waiters, rt::relaxed);
-      });
 }
+
+bool shared_mutex::lock_slow(std::int64_t deadline) { return wait(side::writer, deadline); }
+
+bool shared_mutex::lock_shared_slow(std::int64_t deadline) { return wait(side::reader, deadline); }
 
 void shared_mutex::unlock_slow() noexcept {
   rt::runtime_scope scope;
@@ -112,7 +189,7 @@ void shared_mutex::unlock_slow() noexcept {
   rt::lock_guard hold(queue_lock(this));
   std::uint32_t word = word_.load(rt::relaxed);
   if (!(word & writer)) misuse(this, "unlock, but no writer holds it", word);
-  admit(woken, true);
+  pass_on(woken, side::writer);
 }
 
 void shared_mutex::unlock_shared_slow() noexcept {
@@ -125,7 +202,7 @@ void shared_mutex::unlock_shared_slow() noexcept {
     if (word == (reader | waiters)) break;  // the last, and it stays so: nobody comes or goes without the bucket
     if (word_.compare_exchange_weak(word, word - reader, rt::release, rt::acquire)) return;
   }
-  admit(woken, false);
+  pass_on(woken, side::reader);
 }
 
 }  // namespace weft

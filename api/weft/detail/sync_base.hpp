@@ -13,6 +13,7 @@ namespace weft::detail {
 
 // Who waits lies on the stack of the waiting goroutine or thread (api/src/sync/parking.hpp).
 struct sync_waiter;
+struct heir_waiter;
 class wake_list;
 
 // Those who wait for one object, first come first. Under the lock that belongs to the object's address.

@@ -2,12 +2,15 @@
 //
 //   state          lock                 lock_shared
 //   free           takes it             takes it
-//   readers        waits                takes it, unless a writer waits
+//   readers        waits                takes it, unless a writer has waited for long
 //   a writer       waits                waits
 //
-// Works with std::unique_lock, std::shared_lock, std::scoped_lock. Neither side starves: readers that come while a
-// writer waits let it go first, and when a writer unlocks, all readers that wait at that moment go before the next
-// writer. Not recursive: a reader that locks again while a writer waits blocks itself for ever. All members: anywhere.
+// Works with std::unique_lock, std::shared_lock, std::scoped_lock. Not recursive: a reader that locks again while a
+// writer waits may block itself for ever. All members: anywhere.
+//
+// Fairness: a free one goes to whoever comes first, also past those who wait; but nobody is passed by once it has
+// waited for 1 ms: then readers that come let a writer go first, and unlock hands it over, from a writer to all readers
+// that wait at that moment, and from the last reader to a writer.
 //
 // It may be destroyed as soon as the last lock has returned and was unlocked; not while somebody waits.
 #pragma once
@@ -59,7 +62,7 @@ class shared_mutex {
 
   // --- reading
 
-  // Waits until no writer holds it or waits for it, and takes a share.
+  // Waits until no writer holds it or has waited for it for long, and takes a share.
   void lock_shared() {
     if (!try_lock_shared()) [[unlikely]]
       lock_shared_slow(detail::never_ns);
@@ -92,16 +95,23 @@ class shared_mutex {
   }
 
  private:
-  static constexpr std::uint32_t writer = 1;   // a writer holds it
-  static constexpr std::uint32_t waiters = 2;  // a queue is not empty: the word changes only as shared_mutex.cpp says
-  static constexpr std::uint32_t reader = 4;   // one more reader holds it
+  static constexpr std::uint32_t writer = 1;  // a writer holds it
+  static constexpr std::uint32_t waiters =
+      2;                                      // somebody is to be woken: the word changes only as shared_mutex.cpp says
+  static constexpr std::uint32_t reader = 4;  // one more reader holds it
 
   WEFT_API bool lock_slow(std::int64_t deadline);
   WEFT_API bool lock_shared_slow(std::int64_t deadline);
   WEFT_API void unlock_slow() noexcept;
   WEFT_API void unlock_shared_slow() noexcept;
-  bool join(bool shared) noexcept;
-  void admit(detail::wake_list& woken, bool after_writer) noexcept;
+
+  enum class side : bool { writer, reader };
+  bool wait(side s, std::int64_t deadline);
+  bool must_wake() noexcept;
+  void settle() noexcept;
+  bool take_or_mark(side s) noexcept;
+  void pass_on(detail::wake_list& woken, side from) noexcept;
+  void give_up(detail::heir_waiter& w, side s, detail::wake_list& woken) noexcept;
 
   std::atomic<std::uint32_t> word_{0};
   detail::sync_queue writers_;

@@ -77,6 +77,7 @@ namespace mark {
 inline constexpr std::uint8_t locked_to_thread = 1;  // lock_os_thread
 inline constexpr std::uint8_t timed = 2;             // how long it is runnable is measured (latency.hpp)
 inline constexpr std::uint8_t pinned_to_thread = 4;  // pin: one thread, which runs others, too
+inline constexpr std::uint8_t ended = 8;             // what it ran has returned, and is destroyed
 inline constexpr std::uint8_t tied = locked_to_thread | pinned_to_thread;
 }  // namespace mark
 

@@ -17,7 +17,6 @@
 #include <cstdlib>
 #include <stdexcept>
 #include <system_error>
-#include <utility>
 
 namespace weft::rt {
 
@@ -56,6 +55,12 @@ void show_to_leak_sanitizer(G* g) noexcept {
 bool is_unfinished(const G* g) noexcept {
   g_state s = g->get_state();
   return s != g_state::idle && s != g_state::dead && s != g_state::abandoned;
+}
+
+// No M runs it, and nothing on its stack wants to be destroyed.
+bool as_good_as_ended(const G* g) noexcept {
+  g_state s = g->get_state();
+  return (s == g_state::waiting || s == g_state::runnable) && (g == sched.housekeeper || g->marks & mark::ended);
 }
 
 void show_all_to_leak_sanitizer() noexcept {
@@ -205,14 +210,14 @@ void stop_runtime() noexcept {
     sched.idle_m_list = nullptr;
     sched.idle_p_list = nullptr;
   }
-  if (G* g = std::exchange(sched.housekeeper, nullptr)) {
-    // It waits, and nothing on its stack wants to be destroyed: as good as ended.
-    g->set_state(g_state::waiting, g_state::dead);
-    recycle(sched.all_ps[0].load(relaxed), g);
-  }
   for_each_g(
       [](G* g, void*) {
         if (!is_unfinished(g)) return;
+        if (as_good_as_ended(g)) {
+          g->set_state(g->get_state(), g_state::dead);
+          recycle(sched.all_ps[0].load(relaxed), g);
+          return;
+        }
         if (lsan_running()) show_to_leak_sanitizer(g);
         g->abandon();
       },

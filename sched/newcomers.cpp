@@ -53,6 +53,14 @@ bool is_suspect(const void* kind) noexcept {
 bool is_suspect(const G* g) noexcept { return is_suspect(g->spawn_pc); }
 
 // sched
+void clear_of_suspicion(const void* kind) noexcept {
+  if (!is_suspect(kind)) return;
+  std::replace(sched.hog_kinds.begin(), sched.hog_kinds.end(), kind, static_cast<const void*>(nullptr));
+  sched.unsorted = sched.suspects.size();
+  store_sizes();
+}
+
+// sched
 G* next_suspect() noexcept {
   if (sched.unsorted != 0) --sched.unsorted;
   return sched.suspects.pop_front();
@@ -117,14 +125,13 @@ G* take_newcomer(P* p) noexcept {
 
 void return_turn(P* p) noexcept {
   if (WEFT_LIKELY(!p->has_turn.load(relaxed))) return;
-  const void* kind;
   {
     lock_guard hold(sched.mutex);
     if (!take_turn_away(p)) return;
-    kind = p->turn_kind;
+    clear_of_suspicion(p->turn_kind);
+    sched.turn_is_free.store(true, seq_cst);  // A1
   }
-  acquit(kind);
-  give_turn_back();
+  wake_for_newcomers();
 }
 
 bool take_turn_away(P* p) noexcept {
@@ -157,10 +164,7 @@ bool suspect(const void* kind) noexcept {
 
 void acquit(const void* kind) noexcept {
   lock_guard hold(sched.mutex);
-  if (!is_suspect(kind)) return;
-  std::replace(sched.hog_kinds.begin(), sched.hog_kinds.end(), kind, static_cast<const void*>(nullptr));
-  sched.unsorted = sched.suspects.size();
-  store_sizes();  // whoever gives the turn back wakes somebody
+  clear_of_suspicion(kind);  // whoever gives the turn back wakes somebody
 }
 
 void make_suspects_wait() noexcept {

@@ -47,13 +47,12 @@ bool countdown::wait_slow(std::int64_t deadline, countdown_of what) {
     if (word_.compare_exchange_weak(w, w | waiters, rt::acquire, rt::acquire)) break;
   }
   sync_waiter w(scope.g());
-  return block_until(
-      scope, w, bucket, what == countdown_of::latch ? rt::wait_reason::latch_wait : rt::wait_reason::wait_group_wait,
-      deadline, [&] { push_back(queue_, w); },
-      [&] {
-        remove(queue_, w);
-        if (!queue_.first) word_.fetch_and(~waiters, rt::relaxed);
-      });
+  push_back(queue_, w);
+  auto why = what == countdown_of::latch ? rt::wait_reason::latch_wait : rt::wait_reason::wait_group_wait;
+  return block_until(scope, w, bucket, why, deadline, [&]() noexcept {
+    remove(queue_, w);
+    if (!queue_.first) word_.fetch_and(~waiters, rt::relaxed);
+  });
 }
 
 }  // namespace detail

@@ -30,12 +30,11 @@ bool event::wait_slow(std::int64_t deadline) const {
     if (word_.compare_exchange_weak(w, waiters, rt::acquire, rt::acquire)) break;
   }
   sync_waiter w(scope.g());
-  return block_until(
-      scope, w, bucket, rt::wait_reason::event_wait, deadline, [&] { push_back(queue_, w); },
-      [&] {
-        remove(queue_, w);
-        if (!queue_.first) word_.store(0, rt::relaxed);
-      });
+  push_back(queue_, w);
+  return block_until(scope, w, bucket, rt::wait_reason::event_wait, deadline, [&]() noexcept {
+    remove(queue_, w);
+    if (!queue_.first) word_.store(0, rt::relaxed);
+  });
 }
 
 }  // namespace weft

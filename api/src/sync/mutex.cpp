@@ -167,41 +167,29 @@ void ring_for_all(int change) noexcept {
 
 bool mutex::lock_slow(std::int64_t deadline) {
   using namespace detail;
-  auto take_it = [this]() noexcept { return try_lock(); };
-  if (look(lock_looks, take_it)) return true;
+  if (look(lock_looks, [this]() noexcept { return try_lock(); })) return true;
 
+  struct attempt {
+    bool take() noexcept { return m.try_lock(); }
+    bool take_or_queue() noexcept {
+      if (!w.queued) q.join(w, m);
+      if (q.settle(m)) rt::heavy_barrier();  // W0, W1
+      return take();                         // W2
+    }
+    void taken() noexcept { give_up(); }
+    void give_up() noexcept {
+      q.remove(w);
+      q.settle(m);
+    }
+
+    mutex& m;
+    mutex_waiter& w;
+    mutex_queue& q;
+  };
   rt::runtime_scope scope;
   mutex_queue q(this);
   mutex_waiter w(scope.g(), this);
-  w.since = rt::nanotime();
-  if (deadline <= w.since) return try_lock();
-  for (;;) {
-    q.bucket.mutex.acquire_lock();
-    if (!w.queued) q.join(w, *this);
-    w.heir = false;
-    if (q.settle(*this)) rt::heavy_barrier();  // W0, W1
-    bool mine = try_lock();                    // W2
-    if (!mine) {
-      auto leave = [&]() noexcept {
-        q.remove(w);
-        q.settle(*this);
-      };
-      if (!wait_once(scope, w, q.bucket.mutex, rt::wait_reason::mutex_lock, deadline, leave)) {
-        if (rt::nanotime() < deadline) continue;  // not weft's thread: looks again
-        rt::lock_guard hold(q.bucket.mutex);
-        if (w.queued) q.remove(w);
-        q.settle(*this);
-        return false;
-      }
-      if (w.handed_over) return true;
-      if (!look(heir_looks, take_it)) continue;
-      q.bucket.mutex.acquire_lock();
-    }
-    q.remove(w);
-    q.settle(*this);
-    q.bucket.mutex.release_lock();
-    return true;
-  }
+  return lock_as_heir(scope, w, q.bucket.mutex, rt::wait_reason::mutex_lock, deadline, attempt{*this, w, q});
 }
 
 void mutex::unlock_slow() noexcept {

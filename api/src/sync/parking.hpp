@@ -86,14 +86,34 @@ class wake_list {
 // Waits until readied. The caller holds `held`, through which others find its waiter; it is not held afterwards.
 void block(rt::runtime_scope& scope, rt::lock& held, rt::wait_reason why) noexcept;
 
-// The same until `deadline` (no time limit: never_ns). `w` is not queued yet and is queued by enqueue(); when the time
-// has passed, or there is no memory for a timer (std::bad_alloc), and w is still queued, leave() unlinks it, under
-// `held`. False: the time passed. `held` is not held afterwards.
-template <class Enqueue, class Leave>
-bool block_until(rt::runtime_scope& scope, sync_waiter& w, rt::lock& held, rt::wait_reason why, std::int64_t deadline,
-                 Enqueue enqueue, Leave leave);
-
+// The same until `deadline` (no time limit: never_ns). False: the time has passed, and w may still be queued. If there
+// is no memory for a timer, leave() unlinks w, under `held`, and std::bad_alloc follows.
 void unlock_bucket(rt::G*, void* lock) noexcept;
+
+template <class Leave>
+bool block_once(rt::runtime_scope& scope, sync_waiter& w, rt::lock& held, rt::wait_reason why, std::int64_t deadline,
+                Leave leave) {
+  w.ticket = deadline >= never_ns ? rt::no_ticket : w.g->begin_wait();
+  bool timed_out;
+  try {
+    scope.resumed_on(rt::park_until(scope.m(), w.ticket, unlock_bucket, &held, why, deadline, &timed_out));
+  } catch (...) {
+    leave();
+    held.release_lock();
+    throw;
+  }
+  return !timed_out;
+}
+
+// The same, and when the time has passed, w is unlinked, too.
+template <class Leave>
+bool block_until(rt::runtime_scope& scope, sync_waiter& w, rt::lock& held, rt::wait_reason why, std::int64_t deadline,
+                 Leave leave) {
+  if (block_once(scope, w, held, why, deadline, leave)) return true;
+  rt::lock_guard hold(held);
+  if (w.queued) leave();
+  return false;
+}
 
 // --- "heirs": waiting for a lock that those who come may take first
 //
@@ -130,47 +150,38 @@ bool look(int times, Try try_to_lock) noexcept {
   return false;
 }
 
-// Waits until woken, and gives up `held`. False: the time has passed, or it is to look again. leave(), under `held`:
-// there is no memory for a timer, and std::bad_alloc follows.
-template <class Leave>
-bool wait_once(rt::runtime_scope& scope, sync_waiter& w, rt::lock& held, rt::wait_reason why, std::int64_t deadline,
-               Leave leave) {
+// Waits for a lock, at least once unless the time has passed. False: it has. `lock` has
+//   take()           takes it if it is free
+//   take_or_queue()  takes it; or w is queued then, and somebody will wake it
+//   taken()          w has it, and is not to be woken
+//   give_up()        w does not want it any more, and is still queued
+// all but the first under the bucket.
+template <class Lock>
+bool lock_as_heir(rt::runtime_scope& scope, heir_waiter& w, rt::lock& bucket, rt::wait_reason why,
+                  std::int64_t deadline, Lock lock) {
   constexpr rt::nanos thread_looks_again = 100 * rt::millisecond;
-  if (!scope.m()) deadline = std::min(deadline, rt::nanotime() + thread_looks_again);
-  w.ticket = deadline >= never_ns ? rt::no_ticket : w.g->begin_wait();
-  bool timed_out;
-  try {
-    scope.resumed_on(rt::park_until(scope.m(), w.ticket, unlock_bucket, &held, why, deadline, &timed_out));
-  } catch (...) {
-    leave();
-    held.release_lock();
-    throw;
-  }
-  return !timed_out;
-}
-
-template <class Enqueue, class Leave>
-bool block_until(rt::runtime_scope& scope, sync_waiter& w, rt::lock& held, rt::wait_reason why, std::int64_t deadline,
-                 Enqueue enqueue, Leave leave) {
-  if (deadline >= never_ns) {
-    enqueue();
-    block(scope, held, why);
+  w.since = rt::nanotime();
+  if (deadline <= w.since) return lock.take();
+  for (;;) {
+    bucket.acquire_lock();
+    w.heir = false;
+    if (!lock.take_or_queue()) {
+      std::int64_t until = scope.m() ? deadline : std::min(deadline, rt::nanotime() + thread_looks_again);
+      auto give_up = [&]() noexcept { lock.give_up(); };
+      if (!block_once(scope, w, bucket, why, until, give_up)) {
+        if (rt::nanotime() < deadline) continue;
+        rt::lock_guard hold(bucket);
+        if (w.queued) give_up();
+        return false;
+      }
+      if (w.handed_over) return true;
+      if (!look(heir_looks, [&]() noexcept { return lock.take(); })) continue;
+      bucket.acquire_lock();
+    }
+    lock.taken();
+    bucket.release_lock();
     return true;
   }
-  w.ticket = w.g->begin_wait();
-  enqueue();
-  bool timed_out;
-  try {
-    scope.resumed_on(rt::park_until(scope.m(), w.ticket, unlock_bucket, &held, why, deadline, &timed_out));
-  } catch (...) {
-    leave();
-    held.release_lock();
-    throw;
-  }
-  if (!timed_out) return true;
-  rt::lock_guard hold(held);
-  if (w.queued) leave();
-  return false;
 }
 
 }  // namespace weft::detail

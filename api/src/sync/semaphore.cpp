@@ -39,12 +39,11 @@ bool semaphore::acquire_slow(std::ptrdiff_t n, std::int64_t deadline) {
   sync_waiter w(scope.g());
   w.amount = n;
   wake_list woken;
-  return block_until(
-      scope, w, bucket, rt::wait_reason::semaphore_acquire, deadline, [&] { push_back(queue_, w); },
-      [&] {
-        remove(queue_, w);
-        grant(woken, word_.load(rt::relaxed) / permit);  // those behind may want less
-      });
+  push_back(queue_, w);
+  return block_until(scope, w, bucket, rt::wait_reason::semaphore_acquire, deadline, [&]() noexcept {
+    remove(queue_, w);
+    grant(woken, word_.load(rt::relaxed) / permit);  // those behind may want less
+  });
 }
 
 void semaphore::release_slow(std::ptrdiff_t n) noexcept {

@@ -134,7 +134,7 @@ void shared_mutex::pass_on(wake_list& woken, side from) noexcept {
 
 // w waits no longer. It may have been the last writer that readers waited for.
 void shared_mutex::give_up(heir_waiter& w, side s, wake_list& woken) noexcept {
-  remove(s == side::reader ? readers_ : writers_, w);
+  remove(queue_of(s), w);
   if (s == side::writer && !writers_.first && (word_.load(rt::relaxed) & (waiters | writer)) == waiters) {
     // Readers hold it, and as `waiters` is set the last of them comes to the bucket. acquire, for those who are handed
     // the lock by this: they see what a writer before did.
@@ -146,37 +146,32 @@ void shared_mutex::give_up(heir_waiter& w, side s, wake_list& woken) noexcept {
 }
 
 bool shared_mutex::wait(side s, std::int64_t deadline) {
-  auto take_it = [&]() noexcept { return s == side::reader ? try_lock_shared() : try_lock(); };
-  if (look(lock_looks, take_it)) return true;
+  auto take = [&]() noexcept { return s == side::reader ? try_lock_shared() : try_lock(); };
+  if (look(lock_looks, take)) return true;
 
-  rt::runtime_scope scope;
-  sync_queue& queue = s == side::reader ? readers_ : writers_;
-  auto why = s == side::reader ? rt::wait_reason::shared_mutex_lock_shared : rt::wait_reason::shared_mutex_lock;
-  heir_waiter w(scope.g());
-  w.since = rt::nanotime();
-  if (deadline <= w.since) return take_it();
-  rt::lock& bucket = queue_lock(this);
-  for (;;) {
-    bucket.acquire_lock();
-    w.heir = false;
-    if (!take_or_mark(s)) {
-      wake_list woken;
-      if (!w.queued) push_back(queue, w);
-      if (!wait_once(scope, w, bucket, why, deadline, [&]() noexcept { give_up(w, s, woken); })) {
-        if (rt::nanotime() < deadline) continue;  // not weft's thread: looks again
-        rt::lock_guard hold(bucket);
-        if (w.queued) give_up(w, s, woken);
-        return false;
-      }
-      if (w.handed_over) return true;
-      if (!look(heir_looks, take_it)) continue;
-      bucket.acquire_lock();
+  struct attempt {
+    bool take() noexcept { return s == side::reader ? m.try_lock_shared() : m.try_lock(); }
+    bool take_or_queue() noexcept {
+      if (m.take_or_mark(s)) return true;
+      if (!w.queued) push_back(m.queue_of(s), w);
+      return false;
     }
-    if (w.queued) remove(queue, w);
-    settle();
-    bucket.release_lock();
-    return true;
-  }
+    void taken() noexcept {
+      if (w.queued) remove(m.queue_of(s), w);
+      m.settle();
+    }
+    void give_up() noexcept { m.give_up(w, s, woken); }
+
+    shared_mutex& m;
+    const side s;
+    heir_waiter& w;
+    wake_list& woken;
+  };
+  rt::runtime_scope scope;
+  heir_waiter w(scope.g());
+  wake_list woken;
+  auto why = s == side::reader ? rt::wait_reason::shared_mutex_lock_shared : rt::wait_reason::shared_mutex_lock;
+  return lock_as_heir(scope, w, queue_lock(this), why, deadline, attempt{*this, s, w, woken});
 }
 
 bool shared_mutex::lock_slow(std::int64_t deadline) { return wait(side::writer, deadline); }

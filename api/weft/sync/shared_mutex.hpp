@@ -95,10 +95,9 @@ class shared_mutex {
   }
 
  private:
-  static constexpr std::uint32_t writer = 1;  // a writer holds it
-  static constexpr std::uint32_t waiters =
-      2;                                      // somebody is to be woken: the word changes only as shared_mutex.cpp says
-  static constexpr std::uint32_t reader = 4;  // one more reader holds it
+  static constexpr std::uint32_t writer = 1;   // a writer holds it
+  static constexpr std::uint32_t waiters = 2;  // somebody is to be woken: it changes only as shared_mutex.cpp says
+  static constexpr std::uint32_t reader = 4;   // one more reader holds it
 
   WEFT_API bool lock_slow(std::int64_t deadline);
   WEFT_API bool lock_shared_slow(std::int64_t deadline);
@@ -107,6 +106,7 @@ class shared_mutex {
 
   enum class side : bool { writer, reader };
   bool wait(side s, std::int64_t deadline);
+  detail::sync_queue& queue_of(side s) noexcept { return s == side::reader ? readers_ : writers_; }
   bool must_wake() noexcept;
   void settle() noexcept;
   bool take_or_mark(side s) noexcept;

@@ -86,8 +86,8 @@ std::int64_t positive_period(const std::chrono::duration<Rep, Period>& p) {
 
 }  // namespace detail
 
-// Waits for d; zero or negative: returns at once. Never for less; from 16 ms on for up to d / 1024 longer, and at most
-// for 0.27 ms, so that many sleepers wake together. Anywhere.
+// Waits for d; zero or negative: returns at once. Never for less. Where hundreds sleep, from 16 ms on for up to d / 128
+// longer, and at most for 4.2 ms, so that they wake together. Anywhere.
 template <class Rep, class Period>
 void sleep(const std::chrono::duration<Rep, Period>& d) {
   detail::sleep_ns(detail::to_ns(d));

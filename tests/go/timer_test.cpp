@@ -110,6 +110,28 @@ TEST_CASE("sleep: a thousand goroutines wake at one instant") {
 }
 
 // time's TestOverflowSleep
+TEST_CASE("sleep: many that sleep long wake together") {
+  constexpr int n = 5000;
+  weft::run([] {
+    auto begin = clock::now();
+    std::atomic<int> early{0};
+    weft::wait_group wg;
+    for (int i = 0; i < n; ++i) {
+      wg.go([&, i] {
+        weft::sleep_until(begin + i * 20us);
+        auto due = clock::now() + 200ms;
+        weft::sleep(200ms);
+        if (clock::now() < due) ++early;
+      });
+    }
+    weft::sleep_until(begin + 110ms);
+    auto polls = weft::runtime_stats().polls;
+    wg.wait();
+    CHECK(weft::runtime_stats().polls - polls < n / 5);  // 100 ms in steps of 1 ms
+    CHECK(early == 0);
+  });
+}
+
 TEST_CASE("sleep: a duration too long to fit never ends") {
   weft::run([] {
     std::atomic<int> woke{0};

@@ -5,15 +5,18 @@
 namespace weft::rt {
 
 namespace {
-constexpr int spins = 60;  // about 2 µs: longer than any critical section, shorter than a sleep and a wake-up
-}
+// Pauses between one look at a held lock and the next: about 2 µs in all, longer than any critical section, shorter
+// than a sleep and a wake-up. Each look takes the cache line away from the holder, who needs it back to unlock, and
+// most often locks again soon: after a few looks it shall go on undisturbed for some rounds.
+constexpr int pauses[] = {1, 4, 16, 64};
+}  // namespace
 
 void lock::acquire_slow() noexcept {
-  for (int i = 0; i < spins; ++i) {
+  for (int n : pauses) {
     std::uint32_t seen = word_.load(relaxed);
     if (seen == held_with_sleepers) break;  // others sleep already: one spinner is enough
     if (seen == free_word && word_.compare_exchange_weak(seen, held, acquire, relaxed)) return;
-    cpu_relax();
+    for (; n > 0; --n) cpu_relax();
   }
   // From here on the word says that there are sleepers, even if this thread turns out to be the only one:
   // whoever takes the lock here cannot know, and one futile wake-up is cheaper than a lost one.

@@ -25,6 +25,8 @@ static_assert(sizeof(attributes) == 48);
 constexpr std::uint64_t reset_on_fork = 1;  // SCHED_FLAG_RESET_ON_FORK
 
 constexpr nanos short_turn = 100 * microsecond;  // the least that the kernel allows
+constexpr nanos usual_turn = 0;                  // the system's: about 3 ms
+constexpr nanos long_turn = 20 * millisecond;
 
 void set_turns(int tid, nanos length) noexcept {
   attributes a;
@@ -41,6 +43,7 @@ void set_turns(int tid, nanos length) noexcept {
 }  // namespace
 
 void take_short_turns(int tid) noexcept { set_turns(tid, short_turn); }
-void take_usual_turns(int tid) noexcept { set_turns(tid, 0); }
+void take_usual_turns(int tid) noexcept { set_turns(tid, usual_turn); }
+void take_long_turns(int tid) noexcept { set_turns(tid, long_turn); }
 
 }  // namespace weft::rt

@@ -36,21 +36,18 @@ void queue_globally(G* g, void*) noexcept {
 
 // The P was taken while the goroutine was in user code: get one, or queue.
 M* regain_p(M* m) noexcept {
-  take_short_turns(0);
+  P* p = nullptr;
   {
     lock_guard hold(sched.mutex);
     m->requests.fetch_and(~request::revoked, relaxed);
     if (m->p.load(relaxed)) return m;  // the taker gave up
     forget_detached(m);
     ++m->regained;
-    if (!sched.world_stopping.load(relaxed) && !sched.shutting_down.load(relaxed)) {
-      if (P* p = idle_p_get()) {
-        acquirep(m, p);
-        return m;
-      }
-    }
+    if (!sched.world_stopping.load(relaxed) && !sched.shutting_down.load(relaxed)) p = idle_p_get();
+    if (p) acquirep(m, p);
   }
-  return give_way(m);
+  take_short_turns(0);  // only now: sysmon gives it others as long as it is detached
+  return p ? m : give_way(m);
 }
 
 }  // namespace

@@ -1,10 +1,25 @@
 // Taking a P from an M that runs user code. The protocol ("revoke") is described in enter.hpp.
 
+#include "runtime/turns.hpp"
 #include "sched/proc.hpp"
 
 #include <utility>
 
 namespace weft::rt {
+
+namespace {
+
+// sched
+void count_as_hog(M* m, bool computes) noexcept {
+  if (std::exchange(m->is_hog, computes) == computes) return;
+  if (computes) {
+    sched.hogs.fetch_add(1, relaxed);
+  } else {
+    sched.hogs.fetch_sub(1, relaxed);
+  }
+}
+
+}  // namespace
 
 bool detach_running(P* p) noexcept {
   M* m = p->m.load(relaxed);
@@ -35,13 +50,10 @@ void forget_detached(M* m) noexcept {
   sched.detached_ms.fetch_sub(1, relaxed);
 }
 
-void count_as_hog(M* m, bool computes) noexcept {
-  if (std::exchange(m->is_hog, computes) == computes) return;
-  if (computes) {
-    sched.hogs.fetch_add(1, relaxed);
-  } else {
-    sched.hogs.fetch_sub(1, relaxed);
-  }
+// The Ms that go on shall not wait for one that computes: where turns are long, all with shorter ones come in between.
+void note_detached(M* m, bool computes) noexcept {
+  count_as_hog(m, computes);
+  computes ? take_long_turns(m->tid) : take_usual_turns(m->tid);
 }
 
 }  // namespace weft::rt

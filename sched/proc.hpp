@@ -80,9 +80,9 @@ bool must_migrate(const M* m, const G* g) noexcept;  // g, which m has picked, w
 void forget_held_locks() noexcept;  // of what ran on this thread before
 
 // --- taking Ps, stopping the world (preempt.cpp, world.cpp)
-bool detach_running(P* p) noexcept;               // sched: takes p from an M in user code; the caller owns p then
-void forget_detached(M* m) noexcept;              // sched: it came back
-void count_as_hog(M* m, bool computes) noexcept;  // sched: it runs without a P
+bool detach_running(P* p) noexcept;                // sched: takes p from an M in user code; the caller owns p then
+void forget_detached(M* m) noexcept;               // sched: it came back
+void note_detached(M* m, bool computes) noexcept;  // sched: what it does without a P
 // Inside the runtime; the caller's P is stopped too. False: `deadline` came first, and some still run.
 bool stop_the_world(nanos deadline = forever) noexcept;
 void start_the_world() noexcept;

@@ -51,7 +51,7 @@ void look_at_one_again() noexcept {
   }
   bool computes = thread_wants_processor(m->tid);  // sysmon joins it: it exists
   lock_guard hold(sched.mutex);
-  if (m->regained == regained) count_as_hog(m, computes);
+  if (m->regained == regained && m->is_hog != computes) note_detached(m, computes);
 }
 
 }  // namespace

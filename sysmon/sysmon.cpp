@@ -155,8 +155,7 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs) noexcept {
         if (!detach_running(p)) continue;  // or its goroutine keeps it: weft::no_preemption
         sched.preemptions_taken.fetch_add(1, relaxed);
         sched.detachments.fetch_add(1, relaxed);
-        take_usual_turns(m->tid);  // the Ms that go on shall not wait for it
-        count_as_hog(m, thread_wants_processor(m->tid));
+        note_detached(m, thread_wants_processor(m->tid));
         if (take_turn_away(p)) r.newcomer = {m, m->regained, p->turn_kind};
         r.detached = true;
         hogs.lost_its_p(m, p->seen.sched_when);

@@ -3,6 +3,7 @@
 
 #include "tests/go/helpers.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/turn.hpp"
 
 #include <algorithm>
 #include <array>
@@ -1396,6 +1397,28 @@ TEST_CASE("stats: blocking calls, goroutines that lost their P, and what was ask
         });
         asked.join();
         CHECK(weft::runtime_stats().preemptions_taken > taken);
+      },
+      {.procs = 1});
+}
+
+TEST_CASE("a goroutine that computes without its P takes long turns of the processor, until it is back") {
+  weft::run(
+      [] {
+        std::uint64_t with_p = turn_of_thread();
+        if (with_p == 0) return;  // the kernel has none
+        CHECK(with_p == 100'000);
+        std::atomic<bool> stop{false};
+        weft::wait_group others;
+        others.go([&] {
+          while (!stop) weft::yield();
+        });
+        auto end = clock::now() + late;
+        while (turn_of_thread() == with_p && clock::now() < end) {}
+        CHECK(turn_of_thread() == 20'000'000);
+        stop = true;
+        weft::yield();
+        CHECK(turn_of_thread() == with_p);
+        others.wait();
       },
       {.procs = 1});
 }

@@ -1,5 +1,7 @@
 // Children are started in every way, all at once, from goroutines, foreign threads and threads that a goroutine
 // started, while others allocate and compute. Each child looks at what it inherited.
+#include "tests/support/turn.hpp"
+
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -9,27 +11,16 @@
 #include <spawn.h>
 #include <string>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 #include <weft/weft.hpp>
 
+using weft::test::turn_of_thread;
+
 extern char** environ;
 
 namespace {
-
-// The kernel's turn of the calling thread; Linux before 6.12 says 0.
-std::uint64_t turn() {
-  struct {
-    std::uint32_t size, policy;
-    std::uint64_t flags;
-    std::int32_t nice;
-    std::uint32_t priority;
-    std::uint64_t runtime, deadline, period;
-  } a{};
-  return ::syscall(SYS_sched_getattr, 0, &a, sizeof a, 0) == 0 ? a.runtime : 0;
-}
 
 int complain(const char* what, long is, long should_be) {
   std::fprintf(stderr, "a child's %s: %ld, not %ld\n", what, is, should_be);
@@ -38,8 +29,8 @@ int complain(const char* what, long is, long should_be) {
 
 // What a child does; 7 is right.
 int child(std::uint64_t usual_turn) {
-  if (usual_turn != 0 && turn() != usual_turn)
-    return complain("turn", static_cast<long>(turn()), static_cast<long>(usual_turn));
+  if (usual_turn != 0 && turn_of_thread() != usual_turn)
+    return complain("turn", static_cast<long>(turn_of_thread()), static_cast<long>(usual_turn));
   DIR* d = ::opendir("/proc/self/fd");
   while (const dirent* e = ::readdir(d)) {
     int fd = std::atoi(e->d_name);
@@ -118,7 +109,7 @@ int main(int argc, char** argv) {
   if (::readlink("/proc/self/exe", self, sizeof self - 1) < 0) return 1;
   c.self = self;
   // At a nice value below zero children have the turns of weft's threads (runtime/turns.cpp).
-  const std::uint64_t usual = ::getpriority(PRIO_PROCESS, 0) < 0 ? 0 : turn();
+  const std::uint64_t usual = ::getpriority(PRIO_PROCESS, 0) < 0 ? 0 : turn_of_thread();
   c.turn = std::to_string(usual);
 
   return weft::run(
@@ -147,8 +138,8 @@ int main(int argc, char** argv) {
         }
         done.go([&] {
           std::thread t([&] {
-            if (usual != 0 && turn() != usual)
-              ++bad, complain("thread's turn", static_cast<long>(turn()), static_cast<long>(usual));
+            if (usual != 0 && turn_of_thread() != usual)
+              ++bad, complain("thread's turn", static_cast<long>(turn_of_thread()), static_cast<long>(usual));
             for (int way = 0; way < ways; ++way) look(way, "a goroutine's thread");
           });
           weft::blocking([&] { t.join(); });

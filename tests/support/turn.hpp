@@ -1,0 +1,22 @@
+// For how long the calling thread computes before the kernel turns to the next one (runtime/turns.hpp), in ns. Linux
+// before 6.12 says 0.
+#pragma once
+
+#include <cstdint>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace weft::test {
+
+inline std::uint64_t turn_of_thread() {
+  struct {
+    std::uint32_t size, policy;
+    std::uint64_t flags;
+    std::int32_t nice;
+    std::uint32_t priority;
+    std::uint64_t runtime, deadline, period;
+  } a{};
+  return ::syscall(SYS_sched_getattr, 0, &a, sizeof a, 0) == 0 ? a.runtime : 0;
+}
+
+}  // namespace weft::test

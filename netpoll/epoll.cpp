@@ -78,9 +78,10 @@ void handle_events(const epoll_event* events, int n, bool drain, g_list& woken) 
     std::uint32_t tag = pd->tag();
     if ((tag & tag_mask) != e.data.u64 >> pointer_bits) continue;
     bool hangup = e.events & (EPOLLHUP | EPOLLERR);
-    bool readable = hangup || (e.events & (EPOLLIN | EPOLLRDHUP));
+    bool special = hangup || (e.events & (EPOLLRDHUP | EPOLLPRI));
+    bool readable = special || (e.events & EPOLLIN);
     bool writable = hangup || (e.events & EPOLLOUT);
-    poll_event(pd, tag, readable, writable, woken);
+    poll_event(pd, tag, {readable, writable, special}, woken);
   }
 }
 
@@ -118,7 +119,7 @@ bool netpoll_initialized() noexcept { return the_poller.initialized.load(acquire
 
 int netpoll_add(int fd, poll_desc* pd, std::uint32_t tag) noexcept {
   epoll_event want{};
-  want.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+  want.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET;
   want.data.u64 = pack(pd, tag);
   the_poller.added.fetch_add(1, release);
   return ::epoll_ctl(the_poller.epoll_fd, EPOLL_CTL_ADD, fd, &want) == 0 ? 0 : errno;

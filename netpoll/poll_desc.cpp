@@ -86,6 +86,7 @@ poll_desc* poll_open(int fd, int* error) {
     ++pd->write.seq;
     pd->read.word.store(poll_desc::nil, relaxed);
     pd->write.word.store(poll_desc::nil, relaxed);
+    pd->special.store(false, relaxed);
     std::uint32_t tag = (pd->tag() + 1) & 0xffffff;
     pd->info.store(tag << poll_desc::tag_shift, release);
   }
@@ -136,6 +137,7 @@ poll_status poll_reset(poll_desc* pd, poll_mode m) noexcept {
   poll_status s = poll_check(pd, m);
   if (s != poll_status::ok) return s;
   poll_desc::direction& d = pd->at(m);
+  // seq_cst: "drained" (api/src/net/receive.hpp).
   if (d.word.load(relaxed) == poll_desc::ready) d.word.store(poll_desc::nil, seq_cst);
   return poll_status::ok;
 }
@@ -144,8 +146,8 @@ bool poll_prepare_wait(poll_desc* pd, poll_mode m) noexcept {
   poll_desc::direction& d = pd->at(m);
   for (;;) {
     std::uintptr_t old = d.word.load(relaxed);
-    // acquire: what made it ready happened before.
-    if (old == poll_desc::ready && d.word.compare_exchange_strong(old, poll_desc::nil, acquire, relaxed)) return false;
+    // At least acquire: what made it ready happened before. seq_cst: "drained" (api/src/net/receive.hpp).
+    if (old == poll_desc::ready && d.word.compare_exchange_strong(old, poll_desc::nil, seq_cst, relaxed)) return false;
     if (old == poll_desc::nil && d.word.compare_exchange_strong(old, poll_desc::wait, seq_cst, relaxed)) break;
     WEFT_ASSERT(old <= poll_desc::ready, "two goroutines wait for fd {} in one direction", pd->fd);
   }
@@ -162,7 +164,7 @@ bool poll_commit(poll_desc* pd, poll_mode m, G* g) noexcept {
 }
 
 void poll_finish_wait(poll_desc* pd, poll_mode m) noexcept {
-  std::uintptr_t old = pd->at(m).word.exchange(poll_desc::nil, acq_rel);
+  std::uintptr_t old = pd->at(m).word.exchange(poll_desc::nil, seq_cst);  // "drained" (api/src/net/receive.hpp)
   WEFT_ASSERT(old <= poll_desc::wait, "a goroutine still sleeps on fd {}", pd->fd);
 }
 
@@ -184,12 +186,15 @@ deadline_result poll_set_deadline(timer_heap& here, poll_desc* pd, poll_mode m, 
   return {};
 }
 
-void poll_event(poll_desc* pd, std::uint32_t tag, bool readable, bool writable, g_list& woken) noexcept {
+void poll_event(poll_desc* pd, std::uint32_t tag, poll_news news, g_list& woken) noexcept {
   if (pd->tag() != tag) return;  // an event of a descriptor that is gone
-  if (readable) {
+  // Before the word is looked at ("drained", api/src/net/receive.hpp). If the descriptor is made anew at this moment,
+  // that costs the new one a try now and then.
+  if (WEFT_UNLIKELY(news.special)) pd->special.store(true, seq_cst);
+  if (news.readable) {
     if (G* g = unblock(pd->read, true)) woken.push_back(g);
   }
-  if (writable) {
+  if (news.writable) {
     if (G* g = unblock(pd->write, true)) woken.push_back(g);
   }
 }

@@ -61,6 +61,7 @@ struct poll_desc {
   static constexpr std::uint32_t closing = 1, read_passed = 2, write_passed = 4, tag_shift = 8;
 
   atomic<std::uint32_t> info{0};
+  atomic<bool> special{false};  // an event has told of more than bytes to read: the end, an error, urgent data
   lock mutex{lock_rank::poll_desc};
   int fd = -1;
   bool registered = false;
@@ -111,6 +112,9 @@ using ready_function = void (*)(G*) noexcept;
 void poll_set_ready(ready_function f) noexcept;
 
 // An event arrived: appends the goroutine that waited, if any.
-void poll_event(poll_desc* pd, std::uint32_t tag, bool readable, bool writable, g_list& woken) noexcept;
+struct poll_news {
+  bool readable, writable, special;
+};
+void poll_event(poll_desc* pd, std::uint32_t tag, poll_news news, g_list& woken) noexcept;
 
 }  // namespace weft::rt

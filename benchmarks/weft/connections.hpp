@@ -16,6 +16,7 @@
 namespace bench {
 
 inline constexpr std::size_t message_size = 64;
+inline constexpr std::size_t server_buffer = 1024;  // a server does not know how long messages are
 
 // Listens on a free port and answers every connection with what it sends, a goroutine each.
 inline weft::net::endpoint start_echo_server() {
@@ -24,7 +25,7 @@ inline weft::net::endpoint start_echo_server() {
   weft::go([l = std::move(listener)]() mutable {
     for (;;) {
       weft::go([s = l.accept()]() mutable {
-        std::array<std::byte, message_size> buffer;
+        std::array<std::byte, server_buffer> buffer;
         std::error_code ec;
         while (std::size_t n = s.read(buffer, ec)) s.write({buffer.data(), n}, ec);
       });

@@ -7,16 +7,19 @@
 #include <weft/net.hpp>
 #include <weft/runtime.hpp>
 #include <weft/select.hpp>
+#include <weft/sync.hpp>
 #include <weft/task.hpp>
 #include <weft/time.hpp>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <memory>
+#include <span>
 #include <string>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -220,6 +223,116 @@ TEST_CASE("the end of the stream") {
     CHECK(s.read_some(buf, ec) == 0);
     CHECK(ec == weft::net::error::eof);
     CHECK(code_of([&] { s.read_exactly(buf); }) == weft::net::error::eof);
+  });
+}
+
+// Such a read has emptied the socket, and the next one waits before it tries (api/src/net/receive.hpp).
+TEST_CASE("after a read that got less than it asked for nothing is missed") {
+  bool noticed = GENERATE(false, true);  // the poller knows what has come before it is read
+  weft::run([&] {
+    auto streams = connect_pair();
+    tcp_stream &c = streams.client, &s = streams.server;
+    std::array<char, 4096> buf;
+    auto read = [&] {
+      if (noticed) weft::sleep(5ms);
+      s.set_read_deadline(steady::now() + 5s);
+      std::error_code ec;
+      std::size_t n = s.read(buf, ec);
+      return ec ? ec.message() : std::string(buf.data(), n);
+    };
+    c.write("abc");
+    SECTION("more bytes") {
+      for (int i = 0; i < 20; ++i) {
+        CHECK(read() == "abc");
+        c.write("abc");
+      }
+    }
+    SECTION("the end, behind the last bytes") {
+      c.close();
+      CHECK(read() == "abc");
+      CHECK(read() == "");
+      CHECK(read() == "");
+    }
+    SECTION("the end of one direction, behind the last bytes") {
+      c.shutdown_write();
+      CHECK(read() == "abc");
+      CHECK(read() == "");
+    }
+    SECTION("bytes behind urgent data") {
+      REQUIRE(::send(c.native_handle(), "!", 1, MSG_OOB) == 1);
+      c.write("de");
+      std::string all;
+      while (all.size() < 5) {
+        std::string next = read();
+        all += next;
+        if (next.size() > 5) break;  // an error
+      }
+      CHECK(all == "abcde");
+    }
+    SECTION("bytes behind a wait that gave up") {
+      CHECK(read() == "abc");
+      s.set_read_deadline(steady::now() + 2ms);
+      CHECK(code_of([&] { s.read(buf); }) == std::errc::timed_out);
+      c.write("de");
+      CHECK(read() == "de");
+    }
+    SECTION("a passed deadline counts although bytes are there") {
+      CHECK(read() == "abc");
+      c.write("de");
+      if (noticed) weft::sleep(5ms);
+      s.set_read_deadline(steady::now());
+      CHECK(code_of([&] { s.read(buf); }) == std::errc::timed_out);
+      CHECK(read() == "de");
+    }
+    SECTION("several buffers, and all of a buffer") {
+      char a[2], b[2], all[2];
+      std::array<std::span<std::byte>, 2> parts{std::as_writable_bytes(std::span(a)),
+                                                std::as_writable_bytes(std::span(b))};
+      CHECK(s.readv(parts) == 3);
+      c.write("d");
+      auto rest = in_background([&](std::error_code& e) { s.read_exactly(all, e); });
+      weft::sleep(2ms);
+      c.write("e");
+      CHECK(!outcome(rest));
+      CHECK(std::string(all, 2) == "de");
+    }
+  });
+}
+
+TEST_CASE("many short connections, each ended right behind its last bytes") {
+  weft::run([] {
+    auto l = tcp_listener::bind("127.0.0.1:0");
+    constexpr int pairs = 4, each = 300;
+    weft::wait_group wg;
+    std::atomic<std::size_t> received{0};
+    std::atomic<int> failed{0};
+    for (int i = 0; i < pairs; ++i) {
+      wg.go([&, i] {
+        for (int k = 0; k < each; ++k) {
+          auto c = tcp_stream::connect(l.local_endpoint());
+          c.write(std::string(static_cast<std::size_t>(i + k) % 100 + 1, 'x'));
+          if (k % 3 == 0) weft::yield();
+        }
+      });
+      wg.go([&] {
+        for (int k = 0; k < each; ++k) {
+          wg.go([&, s = l.accept()]() mutable {
+            s.set_read_deadline(steady::now() + 20s);
+            std::array<char, 256> buf;
+            std::error_code ec;
+            while (std::size_t n = s.read(buf, ec)) received += n;
+            if (ec) ++failed;
+          });
+        }
+      });
+    }
+    wg.wait();
+    std::size_t sent = 0;
+    for (std::size_t i = 0; i < pairs; ++i) {
+      for (std::size_t k = 0; k < each; ++k) sent += (i + k) % 100 + 1;
+    }
+    CHECK(failed == 0);
+    CHECK(received == sent);
   });
 }
 

@@ -90,7 +90,7 @@ std::string edges(std::uint64_t seed, poll_mode m) {
     for (int i = 0; i < bytes; ++i) {
       ++written;
       g_list woken;
-      poll_event(pd, pd->tag(), m == poll_mode::read, m == poll_mode::write, woken);
+      poll_event(pd, pd->tag(), {m == poll_mode::read, m == poll_mode::write, false}, woken);
       wake_all(woken);
     }
   });
@@ -121,7 +121,7 @@ std::string ended(std::uint64_t seed, end_by how, bool with_events) {
     threads.add([&] {
       for (int i = 0; i < 3; ++i) {
         g_list woken;
-        poll_event(pd, pd->tag(), true, random.below(2) == 0, woken);
+        poll_event(pd, pd->tag(), {true, random.below(2) == 0, false}, woken);
         wake_all(woken);
       }
     });
@@ -243,9 +243,9 @@ TEST_CASE("poll words: an event of the descriptor's earlier life is dropped") {
   poll_desc* again = open_one();
   REQUIRE(again == pd);  // descriptors are reused, but only as descriptors
   CHECK(again->tag() != old_tag);
-  poll_event(again, old_tag, true, true, woken);
+  poll_event(again, old_tag, {true, true, true}, woken);
   CHECK(again->read.word.load(relaxed) == poll_desc::nil);
-  poll_event(again, again->tag(), true, false, woken);
+  poll_event(again, again->tag(), {true, false, false}, woken);
   CHECK(again->read.word.load(relaxed) == poll_desc::ready);
   CHECK(again->write.word.load(relaxed) == poll_desc::nil);
   CHECK_FALSE(poll_prepare_wait(again, poll_mode::read));  // the notification that was kept

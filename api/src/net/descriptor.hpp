@@ -76,6 +76,10 @@ struct descriptor {
   message_address where{};
   std::unique_ptr<std::string> unlink_path;  // of a unix listener
 
+  // receive.hpp
+  rt::atomic<bool> plain{false};  // a TCP connection that weft has made, and nobody else knows
+  bool drained = false;           // whose turn it is to read
+
   // After a leaving call.
   void left(leave l) noexcept {
     if (WEFT_UNLIKELY(l == leave::last)) retire();

@@ -1,6 +1,6 @@
 // What all sockets have, and reading and writing of connections.
 
-#include "api/src/net/descriptor.hpp"
+#include "api/src/net/receive.hpp"
 #include "api/src/net/syscalls.hpp"
 
 #include <algorithm>
@@ -28,8 +28,8 @@ void change_deadline(descriptor* d, unsigned which, time_point t) {
 
 std::size_t read(descriptor* d, mutable_buffer b, std::error_code& ec, message_address* where) {
   turn t(d, side::read, ec, where);
-  if (!t || !prepare(*d, rt::poll_mode::read, ec) || b.empty()) return 0;
-  ssize_t n = attempt(*d, rt::poll_mode::read, ec, [&] { return sys::recv(d->fd, b.data(), b.size()); });
+  if (!t || !prepare_to_receive(*d, ec) || b.empty()) return 0;
+  ssize_t n = receive(*d, b.size(), ec, [&] { return sys::recv(d->fd, b.data(), b.size()); });
   return n > 0 ? static_cast<std::size_t>(n) : 0;
 }
 
@@ -41,11 +41,12 @@ std::size_t read_some(descriptor* d, mutable_buffer b, std::error_code& ec, mess
 
 std::size_t read_exactly(descriptor* d, mutable_buffer b, std::error_code& ec, message_address* where) {
   turn t(d, side::read, ec, where);
-  if (!t || !prepare(*d, rt::poll_mode::read, ec)) return 0;
+  if (!t || !prepare_to_receive(*d, ec)) return 0;
   auto* to = static_cast<std::byte*>(b.data());
   std::size_t done = 0;
   while (done < b.size()) {
-    ssize_t n = attempt(*d, rt::poll_mode::read, ec, [&] { return sys::recv(d->fd, to + done, b.size() - done); });
+    std::size_t left = b.size() - done;
+    ssize_t n = receive(*d, left, ec, [&] { return sys::recv(d->fd, to + done, left); });
     if (n == 0) ec = error::eof;
     if (n <= 0) break;
     done += static_cast<std::size_t>(n);
@@ -86,28 +87,33 @@ class gather {
       if (count_ == buffers_at_once) break;
       // The system does not write through what it reads from.
       auto* data = const_cast<std::byte*>(b.data());
-      if (b.size() > offset) parts_[count_++] = {data + offset, b.size() - offset};
+      if (b.size() > offset) {
+        parts_[count_++] = {data + offset, b.size() - offset};
+        size_ += b.size() - offset;
+      }
       offset = 0;
     }
     message_.msg_iov = parts_.data();
     message_.msg_iovlen = count_;
   }
   bool empty() const noexcept { return count_ == 0; }
+  std::size_t size() const noexcept { return size_; }
   msghdr* message() noexcept { return &message_; }
 
  private:
   std::array<iovec, buffers_at_once> parts_;
   std::size_t count_ = 0;
+  std::size_t size_ = 0;
   msghdr message_{};
 };
 
 std::size_t readv(descriptor* d, std::span<const std::span<std::byte>> buffers, std::error_code& ec,
                   message_address* where) {
   turn t(d, side::read, ec, where);
-  if (!t || !prepare(*d, rt::poll_mode::read, ec)) return 0;
+  if (!t || !prepare_to_receive(*d, ec)) return 0;
   gather g(buffers, 0);
   if (g.empty()) return 0;
-  ssize_t n = attempt(*d, rt::poll_mode::read, ec, [&] { return sys::recvmsg(d->fd, g.message()); });
+  ssize_t n = receive(*d, g.size(), ec, [&] { return sys::recvmsg(d->fd, g.message()); });
   return n > 0 ? static_cast<std::size_t>(n) : 0;
 }
 
@@ -142,7 +148,11 @@ void shutdown_write(descriptor* d, std::error_code& ec, message_address* where) 
 
 bool socket::is_open() const noexcept { return d_ && !d_->mutex.closed(); }
 
-int socket::native_handle() const noexcept { return is_open() ? d_->fd : -1; }
+int socket::native_handle() const noexcept {
+  if (!is_open()) return -1;
+  d_->plain.store(false, rt::relaxed);  // receive.hpp
+  return d_->fd;
+}
 
 socket::~socket() {
   if (d_) descriptor::drop(d_);

@@ -29,7 +29,10 @@ descriptor* connect_to(const endpoint& to, rt::nanos deadline, const context& ct
     return nullptr;
   }
   descriptor* d = detail::dial(SOCK_STREAM, to, deadline, ctx, ec);
-  if (d) set_nodelay_on(d->fd, true);
+  if (d) {
+    set_nodelay_on(d->fd, true);
+    d->plain.store(true, rt::relaxed);
+  }
   return d;
 }
 
@@ -156,7 +159,10 @@ descriptor* accept_one(descriptor* l, std::error_code& ec, message_address* wher
   if (fd < 0) return nullptr;
   set_nodelay_on(fd, true);
   descriptor* d = descriptor::make_or_close(fd, ec);
-  if (d) d->where = to_address(endpoint::from_native(&from, size));
+  if (d) {
+    d->where = to_address(endpoint::from_native(&from, size));
+    d->plain.store(true, rt::relaxed);
+  }
   return d;
 }
 

@@ -7,7 +7,10 @@ import (
 	"time"
 )
 
-const messageSize = 64
+const (
+	messageSize  = 64
+	serverBuffer = 1024 // a server does not know how long messages are
+)
 
 // startEchoServer listens on a free port and answers every connection with what it sends, a goroutine each.
 func startEchoServer() string {
@@ -18,7 +21,7 @@ func startEchoServer() string {
 			c, err := l.Accept()
 			check(err)
 			go func() {
-				buffer := make([]byte, messageSize)
+				buffer := make([]byte, serverBuffer)
 				for {
 					n, err := c.Read(buffer)
 					if err != nil {

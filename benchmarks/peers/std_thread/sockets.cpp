@@ -21,7 +21,7 @@ void send_at_once(int fd) {
 }
 
 void answer(int fd) {
-  std::array<char, message_size> buffer;
+  std::array<char, server_buffer> buffer;
   for (ssize_t n; (n = read(fd, buffer.data(), buffer.size())) > 0;) {
     if (write(fd, buffer.data(), static_cast<std::size_t>(n)) != n) break;
   }

@@ -8,6 +8,7 @@
 namespace bench {
 
 inline constexpr std::size_t message_size = 64;
+inline constexpr std::size_t server_buffer = 1024;  // a server does not know how long messages are
 
 // Connections to a server within this process that answers each in a thread.
 class echo_connections {

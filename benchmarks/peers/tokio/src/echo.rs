@@ -9,10 +9,11 @@ use tokio::time::sleep;
 use crate::job::{resident_bytes, Job, Workload};
 
 const MESSAGE: usize = 64;
+const SERVER_BUFFER: usize = 1024; // a server does not know how long messages are
 
 async fn answer(mut stream: TcpStream) {
     stream.set_nodelay(true).unwrap();
-    let mut buffer = [0; MESSAGE];
+    let mut buffer = [0; SERVER_BUFFER];
     while let Ok(n @ 1..) = stream.read(&mut buffer).await {
         if stream.write_all(&buffer[..n]).await.is_err() {
             break;

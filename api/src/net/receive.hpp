@@ -1,0 +1,57 @@
+// Reading from a connection, and when not to try ("drained").
+//
+// A read that got less than it asked for has emptied the socket. The next one would most often only be told so, at the
+// price of a system call for each message; so it waits at once. Nothing is lost by that: whatever arrives after the
+// emptying read looked makes the poller notify, and a notification that came since then ends the wait at once, since
+// nothing has dropped it (`prepare` is left out).
+//
+// That holds for bytes that arrive, not for what is known already when the read comes back short:
+//   - the end of the stream, or an error, behind the last bytes;
+//   - bytes behind urgent data, where TCP stops.
+// The poller notes both (poll_desc::special) before it notifies, and then no wait is begun without a try:
+//
+//     the poller                        the reader
+//     N1  special = true                R1  the short read; drained = true
+//     N2  notify: the poll word         R2  special? then try
+//                                       R3  the poll word: notified? then try, else wait
+//
+//     The socket was special before R1 looked. If N2 comes after R3, the wait ends. If it comes between R1 and R3, R3
+//     finds the notification. If it came before, and the word was nil or `ready` already, then somebody has set the
+//     word to nil since, or R3 finds `ready`. All seq_cst: N1, N2's look at the word, whatever sets it to nil
+//     (poll_reset, poll_prepare_wait, poll_finish_wait), and R2, which is after that. So R2 sees N1.
+//
+// Only for TCP connections that weft has made, and whose number nobody has asked for: unix sockets stop at descriptors
+// that are sent along, and who has the number may put another protocol (TLS, for one) on top, with boundaries.
+#pragma once
+
+#include "api/src/net/descriptor.hpp"
+
+namespace weft::net::detail {
+
+// Inside a turn, in place of `prepare`.
+inline bool prepare_to_receive(descriptor& d, std::error_code& ec) noexcept {
+  if (d.drained && d.pd->special.load(rt::seq_cst)) d.drained = false;  // R2
+  if (!d.drained) return prepare(d, rt::poll_mode::read, ec);
+  rt::poll_status s = rt::poll_check(d.pd, rt::poll_mode::read);
+  if (WEFT_LIKELY(s == rt::poll_status::ok)) return true;
+  ec = to_error_code(s);
+  return false;
+}
+
+// `call` asks for `wanted` bytes. Returns how many came, or -1 with ec set.
+template <class Call>
+ssize_t receive(descriptor& d, std::size_t wanted, std::error_code& ec, Call call) {
+  if (d.drained) {
+    d.drained = false;  // also if the wait fails: it may take a notification with it
+    rt::poll_status s = wait_for(d.pd, rt::poll_mode::read);
+    if (WEFT_UNLIKELY(s != rt::poll_status::ok)) {
+      ec = to_error_code(s);
+      return -1;
+    }
+  }
+  ssize_t n = attempt(d, rt::poll_mode::read, ec, call);
+  d.drained = n > 0 && static_cast<std::size_t>(n) < wanted && d.plain.load(rt::relaxed);
+  return n;
+}
+
+}  // namespace weft::net::detail

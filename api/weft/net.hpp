@@ -222,6 +222,14 @@ class WEFT_API tcp_stream : public detail::stream {
   static tcp_stream connect(const endpoint& to, time_point deadline = (time_point::max)());
   static tcp_stream connect(const endpoint& to, time_point deadline, std::error_code& ec);
   static tcp_stream connect(const endpoint& to, std::error_code& ec) { return connect(to, (time_point::max)(), ec); }
+  template <class Rep, class Period>
+  static tcp_stream connect(const endpoint& to, const std::chrono::duration<Rep, Period>& limit) {
+    return connect(to, point_in(limit));
+  }
+  template <class Rep, class Period>
+  static tcp_stream connect(const endpoint& to, const std::chrono::duration<Rep, Period>& limit, std::error_code& ec) {
+    return connect(to, point_in(limit), ec);
+  }
 
   // A connected TCP socket of elsewhere: it becomes this object's, and non-blocking.
   static tcp_stream adopt(int fd);
@@ -235,6 +243,10 @@ class WEFT_API tcp_stream : public detail::stream {
   friend class tcp_listener;
   using stream::stream;
   static std::int64_t from_now(std::int64_t ns) noexcept;
+  template <class Duration>
+  static time_point point_in(const Duration& limit) noexcept {
+    return time_point(std::chrono::nanoseconds(from_now(weft::detail::to_ns(limit))));
+  }
   static tcp_stream connect_by(std::string_view address, std::int64_t deadline_ns);
   static tcp_stream connect_by(std::string_view address, std::int64_t deadline_ns, std::error_code& ec);
 };

@@ -776,6 +776,12 @@ TEST_CASE("connect gives up at its limit") {
     CHECK(code_of([&] { tcp_stream::connect(address_of(l), 50ms); }) == std::errc::timed_out);
     CHECK(steady::now() - before >= 50ms);
     CHECK(steady::now() - before < 5s);
+    before = steady::now();
+    CHECK(code_of([&] { tcp_stream::connect(l.local_endpoint(), 50ms); }) == std::errc::timed_out);
+    tcp_stream::connect(l.local_endpoint(), 20ms, ec);
+    CHECK(ec == std::errc::timed_out);
+    CHECK(steady::now() - before >= 70ms);
+    CHECK(steady::now() - before < 5s);
   });
 }
 

@@ -269,6 +269,35 @@ TEST_CASE("after a read that got less than it asked for nothing is missed") {
       }
       CHECK(all == "abcde");
     }
+    SECTION("the end, an error, and bytes behind urgent data, in the midst of what was asked for") {
+      int what = GENERATE(0, 1, 2);
+      char all[5];
+      std::error_code ec;
+      s.set_read_deadline(steady::now() + 5s);
+      weft::task<std::size_t> waits;
+      if (!noticed) {
+        CHECK(s.read_exactly(std::span(all, 3), ec) == 3);
+        waits = weft::spawn([&] { return s.read_exactly(all, ec); });
+        weft::sleep(5ms);
+        c.write("abc");
+      }
+      if (what == 0) c.close();
+      if (what == 1) {
+        weft::sleep(5ms);  // else the bytes go with it
+        linger hard{1, 0};
+        ::setsockopt(c.native_handle(), SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+        c.close();
+      }
+      if (what == 2) {
+        REQUIRE(::send(c.native_handle(), "!", 1, MSG_OOB) == 1);
+        c.write("de");
+      }
+      if (noticed) weft::sleep(5ms);
+      CHECK((noticed ? s.read_exactly(all, ec) : waits.join()) == (what == 2 ? 5 : 3));
+      if (what == 0) CHECK(ec == weft::net::error::eof);
+      if (what == 1) CHECK(ec == std::errc::connection_reset);
+      if (what == 2) CHECK(!ec);
+    }
     SECTION("bytes behind a wait that gave up") {
       CHECK(read() == "abc");
       s.set_read_deadline(steady::now() + 2ms);

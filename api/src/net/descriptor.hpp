@@ -77,7 +77,7 @@ struct descriptor {
   std::unique_ptr<std::string> unlink_path;  // of a unix listener
 
   // receive.hpp
-  rt::atomic<bool> plain{false};  // a TCP connection that weft has made, and nobody else knows
+  rt::atomic<bool> plain{false};  // a TCP socket that weft has made, and nobody else knows
   bool drained = false;           // whose turn it is to read
 
   // After a leaving call.

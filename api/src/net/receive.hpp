@@ -16,12 +16,16 @@
 //                                       R3  the poll word: notified? then try, else wait
 //
 //     The socket was special before R1 looked. If N2 comes after R3, the wait ends. If it comes between R1 and R3, R3
-//     finds the notification. If it came before, and the word was nil or `ready` already, then somebody has set the
-//     word to nil since, or R3 finds `ready`. All seq_cst: N1, N2's look at the word, whatever sets it to nil
+//     finds the notification. If it came before R1, it has ended a wait, or left `ready` or found it; and somebody has
+//     set the word to nil since, or R3 finds `ready`. All seq_cst: N1, N2's look at the word, whatever sets it to nil
 //     (poll_reset, poll_prepare_wait, poll_finish_wait), and R2, which is after that. So R2 sees N1.
 //
-// Only for TCP connections that weft has made, and whose number nobody has asked for: unix sockets stop at descriptors
-// that are sent along, and who has the number may put another protocol (TLS, for one) on top, with boundaries.
+// A signal does not make such a read short, and bytes that the kernel has put by while the read held the socket notify
+// when it gives it back. A low-water mark (SO_RCVLOWAT) that is not reached does not notify.
+//
+// Only for TCP connections that weft has made, and whose number nobody has asked for, nor their listener's: unix
+// sockets stop at descriptors that are sent along, and who has the number may set options, or put another protocol
+// (TLS, for one) on top, with boundaries.
 #pragma once
 
 #include "api/src/net/descriptor.hpp"
@@ -30,7 +34,6 @@ namespace weft::net::detail {
 
 // Inside a turn, in place of `prepare`.
 inline bool prepare_to_receive(descriptor& d, std::error_code& ec) noexcept {
-  if (d.drained && d.pd->special.load(rt::seq_cst)) d.drained = false;  // R2
   if (!d.drained) return prepare(d, rt::poll_mode::read, ec);
   rt::poll_status s = rt::poll_check(d.pd, rt::poll_mode::read);
   if (WEFT_LIKELY(s == rt::poll_status::ok)) return true;
@@ -38,12 +41,19 @@ inline bool prepare_to_receive(descriptor& d, std::error_code& ec) noexcept {
   return false;
 }
 
+// Without a running runtime nobody would poll; what is there can be had all the same.
+inline bool shall_wait_first(const descriptor& d) noexcept {
+  return d.drained && !d.pd->special.load(rt::seq_cst) /* R2 */ && d.plain.load(rt::relaxed) &&
+         rt::sched.running.load(rt::acquire);
+}
+
 // `call` asks for `wanted` bytes. Returns how many came, or -1 with ec set.
 template <class Call>
 ssize_t receive(descriptor& d, std::size_t wanted, std::error_code& ec, Call call) {
-  if (d.drained) {
-    d.drained = false;  // also if the wait fails: it may take a notification with it
-    rt::poll_status s = wait_for(d.pd, rt::poll_mode::read);
+  bool wait = shall_wait_first(d);
+  d.drained = false;  // also if the wait fails: it may take a notification with it
+  if (wait) {
+    rt::poll_status s = wait_for(d.pd, rt::poll_mode::read);  // R3
     if (WEFT_UNLIKELY(s != rt::poll_status::ok)) {
       ec = to_error_code(s);
       return -1;

@@ -123,7 +123,9 @@ tcp_listener tcp_listener::bind(const endpoint& at, const listen_options& o, std
     ec = system_error_code(EINVAL);
     return {};
   }
-  return tcp_listener(detail::bind_socket(SOCK_STREAM, at, o, ec));
+  descriptor* d = detail::bind_socket(SOCK_STREAM, at, o, ec);
+  if (d) d->plain.store(true, rt::relaxed);
+  return tcp_listener(d);
 }
 
 tcp_listener tcp_listener::bind(const endpoint& at, const listen_options& o) {
@@ -155,13 +157,14 @@ namespace {
 descriptor* accept_one(descriptor* l, std::error_code& ec, message_address* where) {
   sockaddr_storage from;
   socklen_t size;
+  bool plain = l && l->plain.load(rt::relaxed);  // now: the listener may be gone afterwards
   int fd = detail::accept_descriptor(l, &from, &size, ec, where);
   if (fd < 0) return nullptr;
   set_nodelay_on(fd, true);
   descriptor* d = descriptor::make_or_close(fd, ec);
   if (d) {
     d->where = to_address(endpoint::from_native(&from, size));
-    d->plain.store(true, rt::relaxed);
+    d->plain.store(plain, rt::relaxed);
   }
   return d;
 }

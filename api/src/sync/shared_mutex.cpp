@@ -15,6 +15,8 @@
 // only the other side has somebody who is old, that one. Whoever is old is handed the lock, with all readers if it is
 // one. While a writer waits that is not old, readers still come in; behind an old one they queue: so each side waits
 // for `patience`, and then for one turn of the other.
+//
+// The model is tests/model/rwmutex.pml.
 
 #include "weft/sync/shared_mutex.hpp"
 

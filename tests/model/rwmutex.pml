@@ -1,0 +1,473 @@
+/* shared_mutex: api/src/sync/shared_mutex.cpp, weft/sync/shared_mutex.hpp (the fast ways), api/src/sync/parking.hpp
+ * (lock_as_heir).
+ *
+ * Who takes part: `writers` and `readers`. Each locks and unlocks as often as it likes, or stays inside for ever. When
+ * it has to wait, it may do so with a time limit; it then leaves, or looks again (as a thread that is not weft's).
+ * With -DENDS the first writer and the first reader are goroutines of a run() that ends, and the others are threads:
+ * the former are abandoned where they wait, or on their way, and the others look again once.
+ *
+ * Properties:
+ *   - one writer, or readers only
+ *   - the word counts those inside, also when nothing moves any more: no change of it is lost
+ *   - when nothing moves any more (each has left, stays inside, or waits without a limit): nobody waits for one that is
+ *     free
+ *   - -DTOGETHER, which does not hold yet: nor does a reader wait then unless a writer is inside or waits. Two ways to
+ *     break it: a reader that queued behind a reader that is an heir, as a writer was inside, is not let in when the
+ *     heir comes in (taken only marks); and behind a writer that was abandoned readers go on waiting while others are
+ *     inside
+ *
+ * What is abstracted:
+ *   - memory is sequentially consistent
+ *   - a load and the CAS that depends on it are one step, and so are several looks in a row
+ *   - the bucket is a lock, and under it each access of the word is a step, as others change it by CAS at any time. Two
+ *     such accesses are one step only where a CAS of others cannot tell (settle: the bit changes under the bucket).
+ *     Taking the bucket is one step with the first access, releasing it with the last; claims and changes of the queues
+ *     with the access beside them: nobody outside sees them before the bucket is free. Who was claimed moves after that
+ *   - whether somebody who waits has become old is open at each look, and stays so once it is
+ *   - that nobody is passed by when it is old, and destroying, are left out
+ *
+ * States: 962,015; with -Dwriters=1 -Dreaders=3 1,687,990; with -DENDS 1,801,556.
+ */
+
+#ifndef writers
+#define writers 2
+#endif
+#ifndef readers
+#define readers 2
+#endif
+#define all (writers + readers)
+#if writers > 2 || readers > 2
+#define room 3
+#else
+#define room 2
+#endif
+#define none 255
+
+/* --- the word */
+#define writer 1
+#define waiters 2
+#define reader 4
+byte word;
+
+/* --- under the bucket */
+bool bucket;
+byte queue[2 * room] = none; /* the writers', and from `room` on the readers' */
+bool queued[all];
+bool heir[all];
+bool old[all];
+
+mtype = { no, waits, woken, handed_over, timed_out, abandoned };
+mtype wait[all] = no; /* and who has claimed it */
+
+byte writers_inside, readers_inside;
+
+#ifdef ENDS
+bool looks_again[all];
+#define is_thread(i) (i != 0 && i != writers)
+#endif
+
+#define is_reader(i) (i >= writers)
+#define place(i) (is_reader(i) -> room : 0)
+#define first_writer queue[0]
+#define first_reader queue[room]
+#define is_heir(i) (i != none && heir[i])
+#define is_first_of_old(i) (i != none && old[i])
+#define is_free_for(i) (is_reader(i) -> (word & (writer | waiters)) == 0 : word == 0) /* try_lock, try_lock_shared */
+
+/* --- parts of one step */
+
+inline push_back(a) {
+  queued[a] = true;
+  if
+  :: queue[place(a)] == none -> queue[place(a)] = a
+  :: queue[place(a)] != none && queue[place(a) + 1] == none -> queue[place(a) + 1] = a
+#if room == 3
+  :: queue[place(a)] != none && queue[place(a) + 1] != none -> queue[place(a) + 2] = a
+#endif
+  fi
+}
+
+inline remove(a) {
+  assert(queued[a]);
+  queued[a] = false;
+#if room == 3
+  if
+  :: queue[place(a)] == a -> queue[place(a)] = queue[place(a) + 1]; queue[place(a) + 1] = queue[place(a) + 2]
+  :: queue[place(a) + 1] == a -> queue[place(a) + 1] = queue[place(a) + 2]
+  :: queue[place(a) + 2] == a
+  fi;
+  queue[place(a) + 2] = none
+#else
+  if
+  :: queue[place(a)] == a -> queue[place(a)] = queue[place(a) + 1]
+  :: queue[place(a) + 1] == a
+  fi;
+  queue[place(a) + 1] = none
+#endif
+}
+
+inline goes_inside(a) {
+  assert(writers_inside == 0 && (is_reader(a) || readers_inside == 0));
+  if
+  :: is_reader(a) -> readers_inside++
+  :: else -> writers_inside++
+  fi
+}
+
+inline goes_out(a) {
+  if
+  :: is_reader(a) -> readers_inside--
+  :: else -> writers_inside--
+  fi
+}
+
+inline take() {
+  word = word + (is_reader(me) -> reader : writer);
+  wait[me] = no;
+  goes_inside(me)
+}
+
+inline may_have_become_old(a) {
+  if
+  :: a == none || old[a]
+  :: a != none && !old[a]
+  :: a != none && !old[a] -> old[a] = true
+  fi
+}
+
+inline drop_abandoned() {
+#if defined(ENDS) && !defined(MUTANT_waits_for_abandoned)
+  do
+  :: first_writer != none && wait[first_writer] == abandoned -> i = first_writer; remove(i)
+  :: first_reader != none && wait[first_reader] == abandoned -> i = first_reader; remove(i)
+  :: else -> break
+  od;
+  i = 0
+#else
+  skip
+#endif
+}
+
+/* After drop_abandoned. */
+#define must_wake \
+  ((first_writer != none || first_reader != none) && !is_heir(first_writer) && !is_heir(first_reader))
+
+#ifdef MUTANT_claim_not_asked
+#define claim_fails(a) false
+#else
+#define claim_fails(a) (wait[a] != waits)
+#endif
+
+inline hand_over(a) {
+  wait[a] = handed_over;
+  remove(a);
+  goes_inside(a);
+  holders = holders + (is_reader(a) -> reader : writer)
+}
+
+inline hand_over_to_all_readers() {
+  i = writers;
+  do
+  :: i < all ->
+    if
+    :: !queued[i] || heir[i]
+    :: queued[i] && !heir[i] && claim_fails(i) -> remove(i)
+    :: queued[i] && !heir[i] && !claim_fails(i) -> hand_over(i)
+    fi;
+    i++
+  :: else -> break
+  od;
+  i = 0
+}
+
+inline invite_all_readers() {
+  i = writers;
+  do
+  :: i < all ->
+    if
+    :: !queued[i] || heir[i]
+    :: queued[i] && !heir[i] && claim_fails(i) -> remove(i)
+    :: queued[i] && !heir[i] && !claim_fails(i) -> heir[i] = true; wait[i] = woken
+    fi;
+    i++
+  :: else -> break
+  od;
+  i = 0
+}
+
+/* To the readers? After it those who are first are old or not. */
+#define only_writer_old (is_first_of_old(first_writer) && !is_first_of_old(first_reader))
+#define only_reader_old (!is_first_of_old(first_writer) && is_first_of_old(first_reader))
+#define to_readers \
+  (!only_writer_old && (only_reader_old || !(first_reader == none || (first_writer != none && is_reader(me)))))
+
+/* All but the store. */
+inline choose_next() {
+  holders = 0;
+  do
+  :: true ->
+    drop_abandoned();
+    if
+    :: holders != 0 || !must_wake -> break
+    :: else
+    fi;
+    may_have_become_old(first_writer);
+    may_have_become_old(first_reader);
+    if
+    :: to_readers && old[first_reader] -> hand_over_to_all_readers()
+    :: to_readers && !old[first_reader] -> invite_all_readers()
+    :: !to_readers ->
+      i = first_writer;
+      if
+      :: claim_fails(i) -> remove(i)
+      :: !claim_fails(i) && old[i] -> hand_over(i)
+      :: !claim_fails(i) && !old[i] -> heir[i] = true; wait[i] = woken
+      fi;
+      i = 0
+    fi
+  od;
+  drop_abandoned()
+}
+
+/* The last step of who leaves; what it has seen was the whole word. */
+inline pass_on() {
+  atomic {
+#ifdef MUTANT_published_first
+    word = 0
+  }
+  atomic {
+    choose_next();
+    word = word + (holders | (must_wake -> waiters : 0));
+#else
+    assert(word == seen);
+    choose_next();
+#ifdef MUTANT_others_not_marked
+    word = holders;
+#else
+    word = holders | (must_wake -> waiters : 0);
+#endif
+#endif
+    holders = 0;
+    seen = 0;
+    bucket = false
+  }
+}
+
+/* Part of one step. */
+inline settle() {
+  drop_abandoned();
+  if
+  :: must_wake -> word = word | waiters
+  :: else -> word = word & ~waiters
+  fi
+}
+
+inline done_waiting() {
+  wait[me] = no;
+  heir[me] = false;
+  old[me] = false;
+  timed = false
+}
+
+inline take_under_bucket() {
+  if
+  :: queued[me] -> remove(me)
+  :: else
+  fi;
+#ifndef MUTANT_heir_leaves_others
+  settle();
+#endif
+  done_waiting();
+  bucket = false
+}
+
+proctype locker(byte me) {
+  byte i, holders, seen;
+  bool timed, so;
+outside:
+  if
+  :: atomic { is_free_for(me) -> take(); goto inside }
+  :: atomic { !is_free_for(me) -> timed = true }
+  :: !is_free_for(me)
+  :: goto over
+  fi;
+again:
+  atomic { /* take_or_queue */
+    !bucket ->
+#ifndef MUTANT_stays_heir
+    heir[me] = false;
+#endif
+    if
+    :: is_reader(me) && first_writer != none && !heir[first_writer] ->
+      may_have_become_old(first_writer);
+      so = old[first_writer]
+    :: else
+    fi;
+    /* so: behind an old writer */
+    if
+    :: (word & ~waiters) == 0 || (is_reader(me) && (word & writer) == 0 && !so) ->
+      so = false;
+      bucket = true;
+      take()
+    :: else ->
+      so = false;
+#ifndef MUTANT_no_mark
+      word = word | waiters;
+#endif
+      if
+      :: queued[me]
+      :: else -> push_back(me)
+      fi;
+      wait[me] = waits;
+      goto end_blocked
+    fi
+  }
+  atomic { take_under_bucket(); goto inside }
+end_blocked:
+  if
+  :: atomic { wait[me] == woken && !bucket -> wait[me] = no }
+  :: atomic { wait[me] == handed_over && !bucket -> done_waiting(); goto inside }
+  :: atomic { wait[me] == waits && timed -> wait[me] = timed_out; timed = false }
+    if
+    :: goto again
+    :: goto give_up
+    fi
+#ifdef ENDS
+  :: atomic { wait[me] == waits && looks_again[me] -> looks_again[me] = false; wait[me] = timed_out; goto again }
+  :: atomic { wait[me] != timed_out && !is_thread(me) -> wait[me] = abandoned; goto end_of_run }
+#endif
+  fi;
+  if
+  :: atomic { is_free_for(me) -> take() }
+  :: !is_free_for(me) -> goto again
+  fi;
+  atomic { !bucket -> take_under_bucket(); goto inside }
+give_up:
+  atomic {
+    !bucket ->
+    done_waiting();
+    if
+    :: queued[me] ->
+      bucket = true;
+      remove(me);
+      so = !is_reader(me) && first_writer == none && (word & (waiters | writer)) == waiters
+    :: else -> goto outside
+    fi
+  }
+  if
+#ifdef MUTANT_hand_over_stores
+  :: so -> seen = word
+    atomic { hand_over_to_all_readers(); word = seen + holders; holders = 0; seen = 0; so = false }
+#else
+  :: atomic { so -> hand_over_to_all_readers(); word = word + holders; holders = 0; so = false }
+#endif
+  :: !so
+  fi;
+#ifdef MUTANT_settle_stores
+  seen = word;
+  atomic { settle(); word = (seen & ~waiters) | (word & waiters); seen = 0 }
+#else
+  atomic { settle() }
+#endif
+  if
+  :: atomic { word == waiters -> seen = word }
+    pass_on();
+    goto outside
+  :: atomic { word != waiters -> bucket = false; goto outside }
+  fi;
+inside:
+  if
+  :: is_reader(me)
+  :: !is_reader(me) -> goto unlock
+  :: goto end_stays
+  fi;
+  /* unlock_shared */
+  if
+#ifdef MUTANT_last_leaves_by_cas
+  :: atomic { word >= reader -> word = word - reader; goes_out(me); goto outside }
+#else
+  :: atomic {
+      word >= 2 * reader || (word >= reader && (word & waiters) == 0) ->
+      word = word - reader;
+      goes_out(me);
+      goto outside
+    }
+#endif
+  :: !(word >= 2 * reader || (word >= reader && (word & waiters) == 0))
+  fi;
+  atomic { /* unlock_shared_slow */
+    !bucket ->
+    assert(word >= reader);
+    goes_out(me);
+    if
+    :: word == (reader | waiters) -> bucket = true; seen = word
+    :: else -> word = word - reader; goto outside
+    fi
+  }
+  pass_on();
+  goto outside;
+unlock:
+  if
+  :: atomic { word == writer -> word = 0; goes_out(me); goto outside }
+  :: word != writer
+  fi;
+  atomic { /* unlock_slow */
+    !bucket ->
+    assert(word & writer);
+    goes_out(me);
+    bucket = true;
+    seen = word
+  }
+  pass_on();
+  goto outside;
+end_stays:
+  false;
+#ifdef ENDS
+end_of_run:
+  false;
+#endif
+over:
+  skip
+}
+
+proctype at_rest() {
+  byte i;
+  bool writer_waits, reader_waits;
+#ifdef ENDS
+  atomic {
+    timeout;
+    do
+    :: i < all -> looks_again[i] = is_thread(i) && wait[i] == waits; i++
+    :: else -> i = 0; break
+    od
+  }
+#endif
+  atomic {
+    timeout;
+    assert(!bucket);
+    assert(word >> 2 == readers_inside && (word & writer) == writers_inside);
+    do
+    :: i < all ->
+      assert(wait[i] != woken && wait[i] != timed_out);
+      assert(wait[i] != waits || (word & ~waiters) != 0);
+      writer_waits = writer_waits || (!is_reader(i) && wait[i] == waits);
+      reader_waits = reader_waits || (is_reader(i) && wait[i] == waits);
+      i++
+    :: else -> break
+    od;
+#ifdef TOGETHER
+    assert(!reader_waits || writer_waits || (word & writer))
+#endif
+  }
+}
+
+init {
+  atomic {
+    byte i = 0;
+    do
+    :: i < all -> run locker(i); i++
+    :: else -> break
+    od;
+    run at_rest()
+  }
+}

@@ -22,6 +22,7 @@
 //     So do let_suspects_begin and let_newcomers_begin, with what they change. All seq_cst. "May the next begin?" reads
 //     several words, one after the other. Each A1 changes one of them, so that with the others as they are one may
 //     begin; of two A1 at once the later one in the single order, or the S3 after it, sees both.
+//     The model is tests/model/newcomers.pml.
 
 #include "sched/proc.hpp"
 

@@ -211,6 +211,36 @@ TEST_CASE("mutex: a new one in the place of another") {
   REQUIRE(total == 500 * 16);
 }
 
+// Three readers that wait for each other inside: whoever waits is let in with those that are, as long as no writer
+// waits.
+TEST_CASE("shared_mutex: readers are inside together") {
+  auto n = GENERATE(1u, 2u, 4u);
+  weft::run(
+      [] {
+        constexpr int readers = 3;
+        for (int round = 0; round < 3000; ++round) {
+          weft::shared_mutex m;
+          weft::wait_group wg;
+          std::atomic<int> inside{0};
+          weft::event all;
+          for (int i = 0; i < readers; ++i) {
+            wg.go([&] {
+              std::shared_lock hold(m);
+              if (++inside == readers) all.set();
+              all.wait();
+            });
+          }
+          for (int i = 0; i < 100 && inside < readers; ++i) {
+            if (!m.try_lock()) continue;
+            if (i % 8 == round % 8) weft::yield();
+            m.unlock();
+          }
+          wg.wait();
+        }
+      },
+      {.procs = n});
+}
+
 TEST_CASE("shared_mutex: writers are alone, readers are not") {
   for (worker_count n : mixtures) {
     weft::shared_mutex m;

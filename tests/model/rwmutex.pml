@@ -10,11 +10,7 @@
  *   - one writer, or readers only
  *   - the word counts those inside, also when nothing moves any more: no change of it is lost
  *   - when nothing moves any more (each has left, stays inside, or waits without a limit): nobody waits for one that is
- *     free
- *   - -DTOGETHER, which does not hold yet: nor does a reader wait then unless a writer is inside or waits. Two ways to
- *     break it: a reader that queued behind a reader that is an heir, as a writer was inside, is not let in when the
- *     heir comes in (taken only marks); and behind a writer that was abandoned readers go on waiting while others are
- *     inside
+ *     free; and a reader waits only if a writer is inside or waits
  *
  * What is abstracted:
  *   - memory is sequentially consistent
@@ -26,7 +22,7 @@
  *   - whether somebody who waits has become old is open at each look, and stays so once it is
  *   - that nobody is passed by when it is old, and destroying, are left out
  *
- * States: 962,015; with -Dwriters=1 -Dreaders=3 1,687,990; with -DENDS 1,801,556.
+ * States: 956,623; with -Dwriters=1 -Dreaders=3 1,641,360; with -DENDS 1,802,857.
  */
 
 #ifndef writers
@@ -274,6 +270,13 @@ inline take_under_bucket() {
   :: queued[me] -> remove(me)
   :: else
   fi;
+  drop_abandoned();
+#ifndef MUTANT_heir_comes_alone
+  if
+  :: is_reader(me) && first_writer == none -> hand_over_to_all_readers(); word = word + holders; holders = 0
+  :: else
+  fi;
+#endif
 #ifndef MUTANT_heir_leaves_others
   settle();
 #endif
@@ -296,6 +299,9 @@ again:
     !bucket ->
 #ifndef MUTANT_stays_heir
     heir[me] = false;
+#endif
+#ifndef MUTANT_behind_abandoned
+    drop_abandoned();
 #endif
     if
     :: is_reader(me) && first_writer != none && !heir[first_writer] ->
@@ -350,7 +356,9 @@ give_up:
     :: queued[me] ->
       bucket = true;
       remove(me);
+#ifndef MUTANT_readers_left_behind
       so = !is_reader(me) && first_writer == none && (word & (waiters | writer)) == waiters
+#endif
     :: else -> goto outside
     fi
   }
@@ -455,9 +463,7 @@ proctype at_rest() {
       i++
     :: else -> break
     od;
-#ifdef TOGETHER
     assert(!reader_waits || writer_waits || (word & writer))
-#endif
   }
 }
 

@@ -14,7 +14,8 @@
 // The turns: after a writer the readers are woken, all that wait, and after the last reader the first writer; but if
 // only the other side has somebody who is old, that one. Whoever is old is handed the lock, with all readers if it is
 // one. While a writer waits that is not old, readers still come in; behind an old one they queue: so each side waits
-// for `patience`, and then for one turn of the other.
+// for `patience`, and then for one turn of the other. A reader that comes in lets those in that wait, unless a writer
+// waits, too: they have queued while one was inside.
 //
 // The model is tests/model/rwmutex.pml.
 
@@ -92,6 +93,7 @@ void shared_mutex::settle() noexcept {
 
 // True: taken. False: it is held, and `waiters` is set.
 bool shared_mutex::take_or_mark(side s) noexcept {
+  drop_abandoned(writers_);
   const heir_waiter* w = first(writers_);
   bool behind_writer = s == side::reader && w && !w->heir && w->is_old(rt::nanotime());
   std::uint32_t word = word_.load(rt::relaxed);
@@ -134,14 +136,19 @@ void shared_mutex::pass_on(wake_list& woken, side from) noexcept {
   word_.store(holders | (must_wake() ? waiters : 0), rt::release);
 }
 
+// Readers are inside, and the last of them leaves only after this: those that wait come in, unless a writer waits, too.
+void shared_mutex::let_readers_in(wake_list& woken) noexcept {
+  drop_abandoned(writers_);
+  if (writers_.first || !readers_.first) return;
+  // acquire, for those who are handed the lock by this: they see what a writer before did.
+  word_.fetch_add(reader * hand_over_to_all(readers_, woken), rt::acquire);
+}
+
 // w waits no longer. It may have been the last writer that readers waited for.
 void shared_mutex::give_up(heir_waiter& w, side s, wake_list& woken) noexcept {
   remove(queue_of(s), w);
-  if (s == side::writer && !writers_.first && (word_.load(rt::relaxed) & (waiters | writer)) == waiters) {
-    // Readers hold it, and as `waiters` is set the last of them comes to the bucket. acquire, for those who are handed
-    // the lock by this: they see what a writer before did.
-    word_.fetch_add(reader * hand_over_to_all(readers_, woken), rt::acquire);
-  }
+  // As `waiters` is set, the last of the readers comes to the bucket.
+  if (s == side::writer && (word_.load(rt::relaxed) & (waiters | writer)) == waiters) let_readers_in(woken);
   settle();
   // Free, and somebody waits: an heir was abandoned. Nobody takes it without the bucket now.
   if (word_.load(rt::acquire) == waiters) pass_on(woken, s);
@@ -160,6 +167,7 @@ bool shared_mutex::wait(side s, std::int64_t deadline) {
     }
     void taken() noexcept {
       if (w.queued) remove(m.queue_of(s), w);
+      if (s == side::reader) m.let_readers_in(woken);  // those that came while a writer was inside
       m.settle();
     }
     void give_up() noexcept { m.give_up(w, s, woken); }

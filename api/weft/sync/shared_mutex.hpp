@@ -111,6 +111,7 @@ class shared_mutex {
   void settle() noexcept;
   bool take_or_mark(side s) noexcept;
   void pass_on(detail::wake_list& woken, side from) noexcept;
+  void let_readers_in(detail::wake_list& woken) noexcept;
   void give_up(detail::heir_waiter& w, side s, detail::wake_list& woken) noexcept;
 
   std::atomic<std::uint32_t> word_{0};

@@ -11,7 +11,8 @@ namespace weft::rt {
 
 namespace {
 
-constexpr nanos look_every = 100 * microsecond;  // the poller, while local work exists
+constexpr nanos look_every = 100 * microsecond;   // the poller, while local work exists
+constexpr nanos refill_every = 10 * microsecond;  // the run queue, while timers are due
 constexpr int steal_rounds = 4;
 constexpr nanos doze_time = 100 * microsecond;
 constexpr int runnext_grace_spins = 80;  // about 3 µs
@@ -21,12 +22,14 @@ nanos earlier(nanos a, nanos b) noexcept {
   return b == 0 ? a : std::min(a, b);
 }
 
-// Runs what is due in p's heap. *now is read when it is first needed; returns the heap's next time.
-nanos check_timers(P* p, bool may_clear, nanos* now, bool* ran) {
+// Runs what is due in p's heap, as long as `mine`, where goroutines are made ready by it, has room. A goroutine whose
+// timer is run is in the cache then; behind thousands of others it would not be any more when its turn comes, so those
+// stay in the heap meanwhile. *now is read when it is first needed; returns the heap's next time.
+nanos check_timers(P* p, const P* mine, bool may_clear, nanos* now, bool* ran) {
   nanos next = p->timers.wake_when();
   if (next == 0) return 0;
   if (*now == 0) *now = nanotime();
-  return p->timers.check(*now, may_clear, ran);
+  return p->timers.check(*now, may_clear, ran, std::max(1u, mine->runq.room() / 2));
 }
 
 // When the dispatcher has to come by again although there is local work.
@@ -37,7 +40,7 @@ void plan_next_look(P* p, nanos now, nanos next_timer) noexcept {
     return;
   }
   nanos in = look_every;
-  if (next_timer != 0) in = std::clamp<nanos>(next_timer - now, 0, look_every);
+  if (next_timer != 0) in = next_timer > now ? std::min(next_timer - now, look_every) : refill_every;
   p->next_look.store(cpu_ticks() + static_cast<std::uint64_t>(in) * sched.ticks_per_us.load(relaxed) / 1000 + 1,
                      relaxed);
 }
@@ -107,7 +110,7 @@ steal_result steal_work(M* m, P* mine, nanos* now, nanos* next_timer) {
       if (last && sched.timer_mask.has(at)) {
         bool ran = false;
         // Of a P that idles nobody else cleans out the stopped timers.
-        *next_timer = earlier(*next_timer, check_timers(victim, sched.idle_mask.has(at), now, &ran));
+        *next_timer = earlier(*next_timer, check_timers(victim, mine, sched.idle_mask.has(at), now, &ran));
         if (ran) {
           // The timers' functions made goroutines ready here; a thief may have come by already.
           bool inherit;
@@ -328,7 +331,7 @@ G* find_runnable(M* m, bool* inherit) noexcept {
 
     nanos now = 0;
     bool ran = false;
-    nanos next_timer = check_timers(p, true, &now, &ran);
+    nanos next_timer = check_timers(p, p, true, &now, &ran);
     bool global_first = is_turn_of_global_queue(p);
     if (p->next_look.load(relaxed) != 0 || global_first) {
       if (now == 0) now = nanotime();

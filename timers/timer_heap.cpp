@@ -348,7 +348,7 @@ void timer_heap::run_one(timer* t, nanos now) {
   lock_.acquire_lock();
 }
 
-nanos timer_heap::check(nanos now, bool may_clear, bool* ran) {
+nanos timer_heap::check(nanos now, bool may_clear, bool* ran, std::uint32_t at_most) {
   nanos next = wake_when();
   if (next == 0) return 0;
   if (now < next && !(may_clear && mostly_deleted())) return next;
@@ -358,7 +358,7 @@ nanos timer_heap::check(nanos now, bool may_clear, bool* ran) {
   nanos head;
   do {
     head = run_head(now, ran);
-  } while (head == 0);
+  } while (head == 0 && --at_most != 0);
   if (may_clear && deleted_count() > heap_.size() / 4) rebuild();
   unlock_and_publish();
   return wake_when();

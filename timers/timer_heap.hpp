@@ -25,6 +25,8 @@
 #include "timers/timer_entries.hpp"
 
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 
 namespace weft::rt {
 
@@ -72,8 +74,9 @@ class timer_heap {
   // goroutine's commit step), so it cannot fail.
   [[nodiscard]] bool add(timer* t) noexcept;
 
-  // Runs what is due, and puts right what has to be. Returns the next time (0: none). `ran` is set if any ran.
-  nanos check(nanos now, bool may_clear, bool* ran);
+  // Runs what is due, but no more than so many, and puts right what has to be. Returns the next time, which is not
+  // after `now` if due ones are left (0: none). `ran` is set if any ran.
+  nanos check(nanos now, bool may_clear, bool* ran, std::uint32_t at_most = std::numeric_limits<std::uint32_t>::max());
 
   // Takes out stopped timers that wake_when() would let somebody sleep for. By whoever is about to go to sleep.
   void tidy();

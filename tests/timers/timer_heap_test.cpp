@@ -254,6 +254,26 @@ TEST_CASE("timer heap: equal times, the order of a long queue, and its bounds") 
                        [](const fired& a, const fired& b) { return a.due < b.due; }));
 }
 
+TEST_CASE("timer heap: no more are run at a time than asked for") {
+  timer_heap h;
+  std::vector<numbered> ts(10);
+  for (auto& t : ts) {
+    t.number = static_cast<std::size_t>(&t - ts.data());
+    t.when = 100 + static_cast<nanos>(t.number);
+    t.function = numbered::fire;
+    h.make_room();
+    (void)h.add(&t);
+  }
+  log_of_fired.clear();
+  bool ran = false;
+  CHECK(h.check(105, true, &ran, 4) == 104);  // the first of those that are left: due
+  CHECK(log_of_fired.size() == 4);
+  CHECK(h.check(105, true, &ran, 4) == 106);
+  CHECK(log_of_fired.size() == 6);
+  h.check(1000, true, &ran);
+  CHECK(log_of_fired.size() == ts.size());
+}
+
 TEST_CASE("timer heap: stopped timers are cleaned out once they are a quarter") {
   timer_heap h;
   std::vector<numbered> ts(400);

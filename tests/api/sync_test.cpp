@@ -1,11 +1,13 @@
 // <weft/sync.hpp>: each primitive from goroutines, from plain threads without a runtime, and from both at once; time
 // limits; destruction right after the wait; what an ended run() leaves behind.
+#include "api/src/sync/parking.hpp"
 #include "tests/support/catch.hpp"
 
 #include <weft/chan.hpp>
 #include <weft/go.hpp>
 #include <weft/runtime.hpp>
 #include <weft/sync.hpp>
+#include <weft/task.hpp>
 #include <weft/time.hpp>
 
 #include <array>
@@ -52,9 +54,17 @@ void together(worker_count n, const std::function<void(int)>& f) {
 
 const std::array<worker_count, 4> mixtures{{{16, 0}, {0, 4}, {8, 3}, {1, 1}}};
 
+std::atomic<long> heavy_barriers{0};
+
 bool took_at_least(steady::time_point since, steady::duration d) { return steady::now() - since >= d; }
 
 }  // namespace
+
+extern "C" void __real__ZN4weft2rt13heavy_barrierEv();
+extern "C" void __wrap__ZN4weft2rt13heavy_barrierEv() {
+  ++heavy_barriers;
+  __real__ZN4weft2rt13heavy_barrierEv();
+}
 
 TEST_CASE("mutex: one at a time, nothing is lost") {
   for (worker_count n : mixtures) {
@@ -166,6 +176,40 @@ TEST_CASE("mutex: a waiter is not starved by a goroutine that locks again and ag
   });
   REQUIRE(turns > 0);
   REQUIRE(waited < 2s);  // a few ms on an idle machine
+}
+
+// There is one P: the waiter runs only once this goroutine waits, so it could be passed by for ever.
+TEST_CASE("mutex: one who has waited for long is handed it") {
+  bool handed_over = false;
+  weft::run(
+      [&] {
+        for (int round = 0; round < 10 && !handed_over; ++round) {
+          weft::mutex m;
+          m.lock();
+          auto waits = weft::spawn([&] { std::lock_guard hold(m); });
+          weft::sleep(5ms);
+          m.unlock();
+          handed_over = !m.try_lock();
+          if (!handed_over) m.unlock();
+        }
+      },
+      {.procs = 1});
+  REQUIRE(handed_over);
+}
+
+// It may have found nobody when it began to unlock.
+TEST_CASE("mutex: who waits as the first has made sure that the holder sees it") {
+  weft::run([] {
+    weft::mutex m;
+    m.lock();
+    long before = heavy_barriers;
+    auto waits = weft::spawn([&] { std::lock_guard hold(m); });
+    weft::sleep(5ms);
+    auto give_up = steady::now() + 5s;
+    while (heavy_barriers == before && steady::now() < give_up) weft::sleep(1ms);
+    CHECK(heavy_barriers > before);
+    m.unlock();
+  });
 }
 
 TEST_CASE("mutex: destroyed by the one who got it") {
@@ -506,6 +550,7 @@ TEST_CASE("condition_variable: a bounded queue") {
 TEST_CASE("condition_variable: notify_all, first come first served, nobody for nothing") {
   int woken = 0;
   std::string order;
+  bool too_many = false;
   weft::run([&] {
     weft::mutex m;
     weft::condition_variable cv;
@@ -534,9 +579,11 @@ TEST_CASE("condition_variable: notify_all, first come first served, nobody for n
       });
       weft::sleep(1ms);
     }
-    for (int i = 0; i < 3; ++i) {
+    for (std::size_t i = 0; i < 3; ++i) {
       cv.notify_one();
       weft::sleep(1ms);
+      std::lock_guard hold(m);
+      too_many |= order.size() > i + 1;
     }
     wg.wait();
     cv.notify_one();
@@ -544,6 +591,71 @@ TEST_CASE("condition_variable: notify_all, first come first served, nobody for n
   });
   REQUIRE(woken == 10);
   REQUIRE(order == "abc");
+  REQUIRE_FALSE(too_many);
+}
+
+// Else a notification could come in between.
+TEST_CASE("condition_variable: who waits has queued before it gives up the mutex") {
+  weft::run(
+      [] {
+        weft::mutex m;
+        weft::condition_variable cv;
+        std::atomic<bool> held{false}, locked{false}, over{false};
+        std::thread holder([&] {  // of the lock of the queue
+          weft::rt::lock_guard hold(weft::detail::queue_lock(&cv));
+          held = true;
+          while (!over) std::this_thread::sleep_for(100us);
+        });
+        while (!held) std::this_thread::sleep_for(100us);
+        auto waits = weft::spawn([&] {
+          std::unique_lock lock(m);
+          locked = true;
+          cv.wait(lock);
+        });
+        while (!locked) std::this_thread::sleep_for(100us);
+        std::this_thread::sleep_for(2ms);
+        bool is_free = m.try_lock();
+        if (is_free) m.unlock();
+        CHECK_FALSE(is_free);
+        over = true;
+        holder.join();
+        while (!waits.wait_for(1ms)) cv.notify_one();
+      },
+      {.procs = 2});
+}
+
+TEST_CASE("condition_variable: a notification is not lost to one whose time is over and who has not run yet") {
+  weft::run(
+      [] {
+        weft::mutex m;
+        weft::condition_variable cv;
+        int waiting = 0;
+        auto impatient = weft::spawn([&] {
+          std::unique_lock lock(m);
+          ++waiting;
+          cv.wait_for(lock, 2ms);
+        });
+        auto patient = weft::spawn([&] {
+          std::unique_lock lock(m);
+          ++waiting;
+          cv.wait(lock);
+        });
+        auto both_wait = [&] {
+          std::lock_guard hold(m);
+          return waiting == 2;
+        };
+        while (!both_wait()) weft::yield();
+        // Both times are over when this one ends, and the later one is served first then.
+        weft::go([] {
+          weft::no_preemption alone;
+          std::this_thread::sleep_for(10ms);
+        });
+        weft::sleep(3ms);
+        cv.notify_one();
+        CHECK(patient.wait_for(5s));
+        cv.notify_all();
+      },
+      {.procs = 1});
 }
 
 TEST_CASE("condition_variable: time limits") {
@@ -755,6 +867,19 @@ TEST_CASE("semaphore: never more than the permits") {
     REQUIRE(most.load() <= 3);
     REQUIRE(s.available() == 3);
   }
+}
+
+TEST_CASE("semaphore: one release lets all in for whom it suffices") {
+  std::atomic<int> in{0};
+  weft::run([&] {
+    weft::semaphore s(0);
+    weft::wait_group w;
+    for (int i = 0; i < 3; ++i) w.go([&] { in += s.try_acquire_for(5s); });
+    weft::sleep(5ms);
+    s.release(3);
+    w.wait();
+  });
+  REQUIRE(in == 3);
 }
 
 TEST_CASE("semaphore: first come first served, time limits") {

@@ -245,8 +245,9 @@ TEST_CASE("closed: a second close throws") {
 
 TEST_CASE("close wakes every waiting receiver") {
   weft::run([] {
-    chan<int> c, results{64};
-    for (int i = 0; i < 50; ++i) {
+    constexpr int n = 150;  // more than close wakes at a time
+    chan<int> c, results{n};
+    for (int i = 0; i < n; ++i) {
       weft::go([=] {
         switch (i % 4) {
           case 0: results.send(c.recv() ? 1 : 0); break;
@@ -265,7 +266,7 @@ TEST_CASE("close wakes every waiting receiver") {
     weft::sleep(a_while);
     CHECK(results.size() == 0);
     c.close();
-    for (int i = 0; i < 50; ++i) CHECK(results.recv() == 0);
+    for (int i = 0; i < n; ++i) CHECK(results.recv() == 0);
   });
 }
 

@@ -194,6 +194,32 @@ TEST_CASE("pin: one that computes holds up those pinned to its thread until it c
       {.procs = 1});
 }
 
+TEST_CASE("pin: one whose thread sleeps in the poller is woken there") {
+  weft::run(
+      [] {
+        chan<int> c;
+        std::atomic<bool> ran{false};
+        auto pinned = weft::spawn([&] {
+          weft::pin here;
+          c.recv();
+          ran = true;
+        });
+        // Nobody takes the P of this goroutine, which keeps it. So it is the other M that sleeps in the poller, once
+        // there is something to sleep for; and one more has to come for the goroutine, which is not its own.
+        weft::no_preemption alone;
+        std::this_thread::sleep_for(2ms);
+        auto something = weft::after_func(1h, [] {});
+        std::this_thread::sleep_for(2ms);
+        bool woken = c.try_send(1);
+        auto give_up = clock::now() + late;
+        while (woken && !ran && clock::now() < give_up) std::this_thread::sleep_for(50us);
+        CHECK(ran == woken);
+        something.stop();
+        c.close();
+      },
+      {.procs = 2});
+}
+
 TEST_CASE("pin: the number of Ps changes meanwhile") {
   weft::run([] {
     std::atomic<bool> over{false};

@@ -786,7 +786,9 @@ TEST_CASE("run: waits for those that compute or block no longer than the grace, 
   static std::atomic<bool> over{false};
   static std::atomic<int> went_on{0};
   static std::atomic<int> stopped_by_itself{0};
+  bool into_another = GENERATE(false, true);
   over = false;
+  stopped_by_itself = 0;
   auto begin = clock::now();
   weft::run(
       [] {
@@ -817,9 +819,17 @@ TEST_CASE("run: waits for those that compute or block no longer than the grace, 
   CHECK(took < 50ms + late);
   // A new runtime beside those that were left behind.
   CHECK(weft::run([] { return weft::spawn([] { return 5; }).join(); }) == 5);
-  over = true;
-  while (stopped_by_itself < 3) std::this_thread::sleep_for(1ms);
-  std::this_thread::sleep_for(5ms);
+  // They come back between two of them, or into one.
+  auto come_back = [] {
+    over = true;
+    while (stopped_by_itself < 3) std::this_thread::sleep_for(1ms);
+    std::this_thread::sleep_for(5ms);
+  };
+  if (into_another) {
+    weft::run([&] { weft::blocking(come_back); });
+  } else {
+    come_back();
+  }
   CHECK(went_on == 0);
   CHECK(weft::run([] { return weft::spawn([] { return 6; }).join(); }) == 6);
   CHECK(weft::num_goroutines() == 0);

@@ -1,0 +1,258 @@
+// append-check-wake (proc.cpp) on the running scheduler: work that is made ready finds somebody, though whoever made it
+// ready computes on and nobody may take its P. Where two threads have to meet at one place, the test holds the lock
+// that one of them has to wait for there.
+
+#include "sched/proc.hpp"
+#include "tests/go/helpers.hpp"
+#include "tests/support/catch.hpp"
+
+#include <array>
+#include <atomic>
+#include <thread>
+
+using namespace weft::test;
+using weft::chan;
+namespace rt = weft::rt;
+
+namespace {
+
+constexpr auto a_moment = 2ms;  // for others to get where they have to wait
+
+// Without a call into weft, so the P stays where it is; and without the processor, which others may need.
+void stay_until(const std::atomic<bool>& condition) {
+  auto give_up = clock::now() + late;
+  while (!condition && clock::now() < give_up) std::this_thread::sleep_for(50us);
+}
+
+// sched.mutex, held by a thread: Ms wait there to give up their Ps and to get new ones.
+class held_scheduler {
+ public:
+  held_scheduler()
+      : thread_([this] {
+          rt::lock_guard hold(rt::sched.mutex);
+          holds_ = true;
+          stay_until(over_);
+        }) {
+    stay_until(holds_);
+  }
+  ~held_scheduler() { release(); }
+  void release() {
+    over_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  std::atomic<bool> holds_{false}, over_{false};
+  std::thread thread_;
+};
+
+// An M that spins and may find the work, or may find other work.
+class pretended_spinner {
+ public:
+  pretended_spinner() { rt::sched.spinning.fetch_add(1, rt::seq_cst); }
+  ~pretended_spinner() { stop(); }
+  void stop() {
+    if (std::exchange(spins_, false)) rt::sched.spinning.fetch_sub(1, rt::seq_cst);
+  }
+
+ private:
+  bool spins_ = true;
+};
+
+// A goroutine that waits to be made ready.
+struct sleeper {
+  chan<int> c;
+  std::atomic<bool> ran{false};
+  weft::task<void> goroutine = weft::spawn([this] {
+    c.recv();
+    ran = true;
+  });
+
+  bool wake() { return c.try_send(1); }  // false: it does not wait yet
+  bool runs() {
+    stay_until(ran);
+    return ran;
+  }
+  ~sleeper() { c.close(); }
+};
+
+// A goroutine that computes on the other P until it is told to stop.
+struct neighbour {
+  std::atomic<bool> computes{false}, over{false};
+  weft::task<void> goroutine = weft::spawn([this] {
+    weft::no_preemption alone;
+    computes = true;
+    stay_until(over);
+  });
+
+  ~neighbour() { over = true; }
+};
+
+}  // namespace
+
+// A2.
+TEST_CASE("wake: whoever makes a goroutine ready wakes somebody for it") {
+  weft::run(
+      [] {
+        for (int i = 0; i < 3; ++i) {
+          sleeper one;
+          weft::sleep(a_moment);
+          weft::no_preemption alone;
+          if (one.wake()) CHECK(one.runs());
+        }
+      },
+      {.procs = 2});
+}
+
+// ready_all wakes one M for all of them, and each M that finds one wakes the next (resetspinning).
+TEST_CASE("wake: Ms wake each other as long as there is more to do") {
+  weft::run(
+      [] {
+        for (int i = 0; i < 3; ++i) {
+          weft::event start;
+          std::atomic<int> running{0};
+          std::atomic<bool> all{false};
+          weft::wait_group w;
+          for (int g = 0; g < 3; ++g) {
+            w.go([&] {
+              start.wait();
+              weft::no_preemption alone;
+              if (++running == 3) all = true;
+              stay_until(all);
+            });
+          }
+          weft::sleep(a_moment);
+          {
+            weft::no_preemption alone;
+            start.set();
+            stay_until(all);
+            CHECK(all);
+          }
+          w.wait();
+        }
+      },
+      {.procs = 4});
+}
+
+// S3. The other M has looked everywhere; no P idles yet when the goroutine is made ready.
+TEST_CASE("wake: an M that has given up its P sees what was made ready before") {
+  weft::run(
+      [] {
+        for (int i = 0; i < 3; ++i) {
+          sleeper one;
+          neighbour other;
+          weft::sleep(a_moment);
+          stay_until(other.computes);
+          weft::no_preemption alone;
+          held_scheduler held;
+          other.over = true;
+          std::this_thread::sleep_for(a_moment);
+          rt::sched.help_wanted.store(false, rt::relaxed);  // else it would doze, and look once more after that
+          bool woken = one.wake();
+          held.release();
+          if (woken) CHECK(one.runs());
+        }
+      },
+      {.procs = 2});
+}
+
+// wakep takes back that somebody spins, if there is no P to spin with.
+TEST_CASE("wake: who finds no P to wake somebody with does not keep others from it") {
+  weft::run(
+      [] {
+        for (int i = 0; i < 3; ++i) {
+          sleeper one, another;
+          weft::sleep(a_moment);
+          weft::no_preemption alone;
+          // The one idle P is gone between the look at idle_ps and the lock.
+          std::atomic<bool> holds{false}, goes_on{false};
+          rt::P* p = nullptr;
+          std::thread thief([&] {
+            {
+              rt::lock_guard hold(rt::sched.mutex);
+              holds = true;
+              std::this_thread::sleep_for(a_moment);
+              p = rt::idle_p_get();
+            }
+            stay_until(goes_on);
+            if (!p) return;
+            rt::lock_guard hold(rt::sched.mutex);
+            rt::idle_p_put(p);
+          });
+          stay_until(holds);
+          one.wake();
+          goes_on = true;
+          thief.join();
+          if (another.wake()) CHECK(another.runs());
+        }
+      },
+      {.procs = 2});
+}
+
+TEST_CASE("handoff: a P that is given up with goroutines on it goes to somebody") {
+  weft::run(
+      [] {
+        for (int i = 0; i < 3; ++i) {
+          std::atomic<bool> computes{false}, over{false}, ran{false};
+          chan<void> end;
+          auto locked = weft::spawn([&] {
+            weft::lock_os_thread();
+            computes = true;
+            {
+              weft::no_preemption alone;
+              stay_until(over);
+              weft::go([&] { ran = true; });
+            }
+            end.recv();
+          });
+          CHECK(eventually([&] { return computes.load(); }));
+          {
+            weft::no_preemption alone;
+            pretended_spinner spinner;
+            over = true;
+            stay_until(ran);
+            CHECK(ran);
+          }
+          end.close();
+          locked.join();
+        }
+      },
+      {.procs = 2});
+}
+
+// S3 of handoffp. No P idles when the goroutine is made ready, and the M that spun has found something else.
+TEST_CASE("handoff: who gives up a P sees what was made ready before") {
+  weft::run(
+      [] {
+        for (int i = 0; i < 3; ++i) {
+          sleeper one;
+          std::atomic<bool> computes{false}, over{false};
+          chan<void> end;
+          auto locked = weft::spawn([&] {
+            weft::lock_os_thread();
+            {
+              weft::no_preemption alone;
+              computes = true;
+              stay_until(over);
+            }
+            end.recv();
+          });
+          weft::sleep(a_moment);
+          stay_until(computes);
+          {
+            weft::no_preemption alone;
+            pretended_spinner spinner;
+            held_scheduler held;
+            over = true;
+            std::this_thread::sleep_for(a_moment);
+            bool woken = one.wake();
+            spinner.stop();
+            held.release();
+            if (woken) CHECK(one.runs());
+          }
+          end.close();
+          locked.join();
+        }
+      },
+      {.procs = 2});
+}

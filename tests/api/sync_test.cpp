@@ -630,21 +630,25 @@ TEST_CASE("condition_variable: a notification is not lost to one whose time is o
         weft::mutex m;
         weft::condition_variable cv;
         int waiting = 0;
+        auto queues = [&](int nth) {
+          auto has_queued = [&] {
+            std::lock_guard hold(m);
+            return waiting == nth;
+          };
+          while (!has_queued()) weft::yield();
+        };
         auto impatient = weft::spawn([&] {
           std::unique_lock lock(m);
           ++waiting;
           cv.wait_for(lock, 2ms);
         });
+        queues(1);
         auto patient = weft::spawn([&] {
           std::unique_lock lock(m);
           ++waiting;
           cv.wait(lock);
         });
-        auto both_wait = [&] {
-          std::lock_guard hold(m);
-          return waiting == 2;
-        };
-        while (!both_wait()) weft::yield();
+        queues(2);
         // Both times are over when this one ends, and the later one is served first then.
         weft::go([] {
           weft::no_preemption alone;

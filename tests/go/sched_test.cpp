@@ -691,6 +691,43 @@ TEST_CASE("set_procs: while goroutines compute or block without telling anybody"
   });
 }
 
+// It is on a P whose goroutine computes, so nobody came for it yet. Most often that is the second P, which goes.
+TEST_CASE("set_procs: what is queued on a P goes on, whether the P stays or goes") {
+  std::atomic<bool> all_went_on{true};
+  for (int round = 0; round < 20 && all_went_on; ++round) {
+    unsigned n = round % 2 == 0 ? 1 : 3;
+    weft::run(
+        [&] {
+          std::atomic<bool> computes{false}, over{false}, ran{false};
+          auto neighbour = weft::spawn([&] {
+            weft::go([&] { ran = true; });
+            computes = true;
+            while (!over) {}
+          });
+          while (!computes) {}
+          weft::set_procs(n);
+          all_went_on = eventually([&] { return ran.load(); });
+          over = true;
+          neighbour.join();
+          // And each P runs somebody.
+          std::atomic<unsigned> running{0};
+          weft::wait_group w;
+          for (unsigned i = 0; i < n; ++i) {
+            w.go([&] {
+              weft::no_preemption alone;
+              ++running;
+              auto give_up = clock::now() + late;
+              while (running < n && clock::now() < give_up) std::this_thread::sleep_for(50us);
+              if (running < n) all_went_on = false;
+            });
+          }
+          w.wait();
+        },
+        {.procs = 2});
+  }
+  CHECK(all_went_on);
+}
+
 // --- run()
 
 TEST_CASE("run: returns what main returns") {

@@ -821,21 +821,24 @@ TEST_CASE("run: when main returns the others never run again") {
 TEST_CASE("run: waits for those that compute or block no longer than the grace, and they stop at their next call",
           "[leaves-threads]") {
   static std::atomic<bool> over{false};
+  static std::atomic<int> begun{0};
   static std::atomic<int> went_on{0};
   static std::atomic<int> stopped_by_itself{0};
   bool into_another = GENERATE(false, true);
   over = false;
-  stopped_by_itself = 0;
+  begun = stopped_by_itself = 0;
   auto begin = clock::now();
   weft::run(
       [] {
         weft::go([] {
+          ++begun;
           while (!over) {}
           ++stopped_by_itself;
           weft::yield();
           ++went_on;
         });
         weft::go([] {
+          ++begun;
           while (!over) ::usleep(1000);
           ++stopped_by_itself;
           weft::yield();
@@ -843,12 +846,13 @@ TEST_CASE("run: waits for those that compute or block no longer than the grace, 
         });
         weft::go([] {
           weft::blocking([] {
+            ++begun;
             while (!over) ::usleep(1000);
             ++stopped_by_itself;
           });
           ++went_on;
         });
-        weft::sleep(20ms);
+        while (begun < 3) weft::sleep(1ms);
       },
       {.shutdown_grace = 50ms});
   auto took = clock::now() - begin;

@@ -4,7 +4,9 @@
 #include "tests/support/catch.hpp"
 
 #include <atomic>
+#include <cstddef>
 #include <memory>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -342,7 +344,8 @@ TEST_CASE("no_preemption: an exception ends it") {
           weft::no_preemption alone;
           weft::exit_goroutine();
         }).wait();
-        weft::spawn([] { (void)new weft::no_preemption; }).join();
+        alignas(weft::no_preemption) std::byte room[sizeof(weft::no_preemption)];
+        weft::spawn([&] { (void)new (room) weft::no_preemption; }).join();
         std::atomic<bool> stop{false};
         auto hog = weft::spawn([&] {
           while (!stop) {}

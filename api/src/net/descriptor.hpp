@@ -154,12 +154,16 @@ class [[nodiscard]] turn {
   message_address* where_;
 };
 
-// Inside a turn, before the first attempt: a passed deadline and closing count even if data is ready.
-inline bool prepare(descriptor& d, rt::poll_mode mode, std::error_code& ec) noexcept {
-  rt::poll_status s = rt::poll_reset(d.pd, mode);
+// Else ec says why.
+inline bool is_ok(rt::poll_status s, std::error_code& ec) noexcept {
   if (WEFT_LIKELY(s == rt::poll_status::ok)) return true;
   ec = to_error_code(s);
   return false;
+}
+
+// Inside a turn, before the first attempt: a passed deadline and closing count even if data is ready.
+inline bool prepare(descriptor& d, rt::poll_mode mode, std::error_code& ec) noexcept {
+  return is_ok(rt::poll_reset(d.pd, mode), ec);
 }
 
 // `call` is a system call from syscalls.hpp. Returns what it returned, or -1 with ec set.
@@ -172,11 +176,7 @@ ssize_t attempt(descriptor& d, rt::poll_mode mode, std::error_code& ec, Call cal
       ec = system_error_code(static_cast<int>(-n));
       return -1;
     }
-    rt::poll_status s = wait_for(d.pd, mode);
-    if (WEFT_UNLIKELY(s != rt::poll_status::ok)) {
-      ec = to_error_code(s);
-      return -1;
-    }
+    if (!is_ok(wait_for(d.pd, mode), ec)) return -1;
   }
 }
 

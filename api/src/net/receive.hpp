@@ -35,10 +35,7 @@ namespace weft::net::detail {
 // Inside a turn, in place of `prepare`.
 inline bool prepare_to_receive(descriptor& d, std::error_code& ec) noexcept {
   if (!d.drained) return prepare(d, rt::poll_mode::read, ec);
-  rt::poll_status s = rt::poll_check(d.pd, rt::poll_mode::read);
-  if (WEFT_LIKELY(s == rt::poll_status::ok)) return true;
-  ec = to_error_code(s);
-  return false;
+  return is_ok(rt::poll_check(d.pd, rt::poll_mode::read), ec);
 }
 
 // Without a running runtime nobody would poll; what is there can be had all the same.
@@ -52,13 +49,7 @@ template <class Call>
 ssize_t receive(descriptor& d, std::size_t wanted, std::error_code& ec, Call call) {
   bool wait = shall_wait_first(d);
   d.drained = false;  // also if the wait fails: it may take a notification with it
-  if (wait) {
-    rt::poll_status s = wait_for(d.pd, rt::poll_mode::read);  // R3
-    if (WEFT_UNLIKELY(s != rt::poll_status::ok)) {
-      ec = to_error_code(s);
-      return -1;
-    }
-  }
+  if (wait && !is_ok(wait_for(d.pd, rt::poll_mode::read), ec)) return -1;  // R3
   ssize_t n = attempt(d, rt::poll_mode::read, ec, call);
   d.drained = n > 0 && static_cast<std::size_t>(n) < wanted && d.plain.load(rt::relaxed);
   return n;

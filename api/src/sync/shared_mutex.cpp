@@ -155,11 +155,10 @@ void shared_mutex::give_up(heir_waiter& w, side s, wake_list& woken) noexcept {
 }
 
 bool shared_mutex::wait(side s, std::int64_t deadline) {
-  auto take = [&]() noexcept { return s == side::reader ? try_lock_shared() : try_lock(); };
-  if (look(lock_looks, take)) return true;
+  if (look(lock_looks, [&]() noexcept { return try_take(s); })) return true;
 
   struct attempt {
-    bool take() noexcept { return s == side::reader ? m.try_lock_shared() : m.try_lock(); }
+    bool take() noexcept { return m.try_take(s); }
     bool take_or_queue() noexcept {
       if (m.take_or_mark(s)) return true;
       if (!w.queued) push_back(m.queue_of(s), w);

@@ -106,6 +106,7 @@ class shared_mutex {
 
   enum class side : bool { writer, reader };
   bool wait(side s, std::int64_t deadline);
+  bool try_take(side s) noexcept { return s == side::reader ? try_lock_shared() : try_lock(); }
   detail::sync_queue& queue_of(side s) noexcept { return s == side::reader ? readers_ : writers_; }
   bool must_wake() noexcept;
   void settle() noexcept;

@@ -45,7 +45,8 @@ void plan_next_look(P* p, nanos now, nanos next_timer) noexcept {
                      relaxed);
 }
 
-// Without blocking. One goroutine to run now, the others queued.
+// Without blocking. A goroutine to run now, or null. One that comes alone is run before all others; of several none is:
+// the same one would be the first each time, a round trip after the last, and the others wait meanwhile.
 G* look_at_poller(P* p, nanos now) noexcept {
   if (!anybody_waits_for_io()) return nullptr;
   nanos last = sched.last_poll.load(relaxed);
@@ -54,6 +55,10 @@ G* look_at_poller(P* p, nanos now) noexcept {
   if (!sched.last_poll.compare_exchange_strong(last, now, acq_rel, relaxed)) return nullptr;
   g_list woken;
   poll_network(0, woken);
+  if (woken.size() > 1 && !p->runq.ring_empty()) {
+    ready_all(woken);
+    return nullptr;
+  }
   G* g = woken.pop_front();
   if (!g) return nullptr;
   g->set_state(g_state::waiting, g_state::runnable);

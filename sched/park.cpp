@@ -194,30 +194,41 @@ void ready(G* g) noexcept {
   if (sched.idle_ps.load(seq_cst) != 0) wakep(h);  // A2
 }
 
+// They go behind all that waits already: into this P's ring, and what it has no room for, or all if others are in the
+// global queue by then, to that queue's end. If they displaced half of a full ring, as a single goroutine does
+// (runqueues.cpp), those whose sockets are ready again soon would keep the ring among themselves, and the displaced
+// would wait for their one time slice in 61, seconds among thousands.
 void ready_all(g_list& gs) noexcept {
   if (gs.empty()) return;
   M* m = this_m();
   P* p = m ? m->p.load(relaxed) : nullptr;
-  std::size_t n = 0;
-  if (p) {
+  auto next = [&]() -> G* {
     while (G* g = gs.pop_front()) {
+      if (!p && g->get_state() == g_state::abandoned) continue;  // claimed in a run() that is over
       g->set_state(g_state::waiting, g_state::runnable);
       count_wakeup(p, g);
-      runqput(p, g, put_where::tail);
-      ++n;
+      return g;
     }
-  } else {
+    return nullptr;
+  };
+  if (p && sched.global_size.load(relaxed) == 0) {
+    for (std::uint32_t room = p->runq.room(); room > 0; --room) {
+      G* g = next();
+      if (!g) break;
+      runqput(p, g, put_where::tail);
+    }
+  }
+  while (!gs.empty()) {
     lock_guard hold(sched.mutex);
-    if (!sched.running.load(relaxed) || sched.shutting_down.load(relaxed)) return;
-    while (G* g = gs.pop_front()) {
-      g->set_state(g_state::waiting, g_state::runnable);
-      count_wakeup(nullptr, g);
+    if (!p && (!sched.running.load(relaxed) || sched.shutting_down.load(relaxed))) return;  // they never run again
+    for (int i = 0; i < 128; ++i) {  // there may be a million, and others want the lock
+      G* g = next();
+      if (!g) break;
       global_put(g);
-      ++n;
     }
   }
   // One helper looks for work, and wakes the next if it finds some. An M without a P cannot help itself.
-  if (n > 0 && sched.idle_ps.load(seq_cst) != 0) wakep();
+  if (sched.idle_ps.load(seq_cst) != 0) wakep();
 }
 
 // --- giving way

@@ -677,6 +677,46 @@ TEST_CASE("two readers take turns") {
   });
 }
 
+// More goroutines have something to do than a run queue holds. They take turns: none waits while others come by again
+// and again.
+TEST_CASE("hundreds of busy connections are served alike") {
+  constexpr std::size_t n = 400;
+  weft::run(
+      [] {
+        auto l = tcp_listener::bind("127.0.0.1:0");
+        weft::go([&l] {
+          std::error_code ec;
+          for (;;) {
+            auto s = l.accept(ec);
+            if (ec) return;
+            weft::go([s = std::move(s)]() mutable {
+              std::array<char, 8> buffer;
+              std::error_code ended;
+              while (std::size_t got = s.read(buffer, ended)) s.write(std::span(buffer).first(got), ended);
+            });
+          }
+        });
+        std::vector<tcp_stream> clients;
+        for (std::size_t i = 0; i < n; ++i) clients.push_back(tcp_stream::connect(address_of(l), 5s));
+        std::vector<std::atomic<int>> rounds(n);
+        std::atomic<bool> over{false};
+        weft::wait_group talking;
+        for (std::size_t i = 0; i < n; ++i) {
+          talking.go([&, i] {
+            char c = 'x';
+            while (!over) {
+              clients[i].write(std::span(&c, 1));
+              clients[i].read_exactly(std::span(&c, 1));
+              if (++rounds[i] == 50) over = true;
+            }
+          });
+        }
+        talking.wait();
+        CHECK(*std::ranges::min_element(rounds) >= 25);
+      },
+      {.procs = 1});
+}
+
 TEST_CASE("writes of two goroutines do not mix") {
   weft::run([] {
     auto streams = connect_pair();

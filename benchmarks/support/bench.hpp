@@ -69,7 +69,7 @@ class job {
   // How many connections that have both their ends in this process: `wanted`, if there are descriptors for them.
   static std::size_t connections(std::size_t wanted);
 
-  // For how long to take samples: a second at scale 1, and never less than 200 ms.
+  // For how long to take samples: a second at least, or the 99th percentile of them would be the worst one.
   std::chrono::nanoseconds period() const;
 
   // Times f(n), after a warm-up with fewer operations.

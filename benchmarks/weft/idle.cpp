@@ -29,7 +29,7 @@ void idle(bench::job& j) {
 
 // From the write of another process to the goroutine that waits for it.
 void wake_idle(bench::job& j) {
-  const int n = static_cast<int>(j.count(1000, 100));
+  const int n = static_cast<int>(j.count(1000, 1000));
   auto listener = weft::net::tcp_listener::bind("127.0.0.1:0");
   bench::ticking other(listener.local_endpoint().port(), n);
   auto stream = listener.accept();

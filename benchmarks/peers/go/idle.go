@@ -54,7 +54,7 @@ func init() {
 		wg.Wait()
 	}
 	workloads["wake_idle"] = func(j *job) {
-		n := j.count(1000, 100)
+		n := j.count(1000, 1000)
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		check(err)
 		_, port, err := net.SplitHostPort(l.Addr().String())

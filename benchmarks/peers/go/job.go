@@ -56,8 +56,8 @@ func connections(wanted int) int {
 }
 
 func (j *job) period() time.Duration {
-	if j.scale < 0.2 {
-		return time.Second / 5
+	if j.scale < 1 {
+		return time.Second
 	}
 	return time.Duration(j.scale * float64(time.Second))
 }

@@ -15,7 +15,7 @@ namespace {
 using bench::check;
 
 void wake_idle(bench::job& j) {
-  const int n = static_cast<int>(j.count(1000, 100));
+  const int n = static_cast<int>(j.count(1000, 1000));
   sockaddr_in at;
   int listener = bench::listen_on_loopback(&at);
   bench::ticking other(ntohs(at.sin_port), n);

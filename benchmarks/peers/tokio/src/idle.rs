@@ -43,7 +43,7 @@ async fn idle(j: &mut Job) {
 }
 
 async fn wake_idle(j: &mut Job) {
-    let n = j.count(1000, 100);
+    let n = j.count(1000, 1000);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let mut other = Command::new("/proc/self/exe")

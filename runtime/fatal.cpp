@@ -3,6 +3,8 @@
 #include "runtime/atomic.hpp"
 
 #include <cerrno>
+#include <csignal>
+#include <ctime>
 #include <unistd.h>
 
 namespace weft::rt {
@@ -28,16 +30,30 @@ constinit atomic<bool> dying{false};
 
 }  // namespace
 
-void print_error(std::string_view text) noexcept {
+void write_all(int fd, std::string_view text) noexcept {
+  sigset_t pipe, before, pending;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  // The write that fails sends it to this thread. One that was pending already is somebody else's and stays.
+  ::pthread_sigmask(SIG_BLOCK, &pipe, &before);
+  ::sigpending(&pending);
+  const bool theirs = sigismember(&pending, SIGPIPE) == 1;
   while (!text.empty()) {
-    ssize_t n = ::write(STDERR_FILENO, text.data(), text.size());
-    if (n < 0) {
-      if (errno == EINTR) continue;
-      return;
+    const ssize_t n = ::write(fd, text.data(), text.size());
+    if (n >= 0) {
+      text.remove_prefix(static_cast<std::size_t>(n));
+    } else if (errno != EINTR) {
+      break;
     }
-    text.remove_prefix(static_cast<std::size_t>(n));
   }
+  if (!text.empty() && errno == EPIPE && !theirs) {
+    const timespec at_once{};
+    while (::sigtimedwait(&pipe, nullptr, &at_once) < 0 && errno == EINTR) continue;
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
+
+void print_error(std::string_view text) noexcept { write_all(STDERR_FILENO, text); }
 
 void set_dump_hook(dump_hook hook) noexcept { the_dump_hook.store(hook, release); }
 

@@ -19,7 +19,11 @@ namespace weft::rt {
 [[noreturn]] void fatal_message(std::string_view message) noexcept;
 [[noreturn]] void assert_failed(const char* condition, const char* file, int line, std::string_view values) noexcept;
 
-// Written once with write(2) to stderr, so that lines of several threads do not mix.
+// write(2), again until all is written; no SIGPIPE where it goes into a pipe that nobody reads any more, since the
+// disposition of that is the program's. Async-signal-safe.
+void write_all(int fd, std::string_view text) noexcept;
+
+// Written at once to stderr, so that lines of several threads do not mix.
 void print_error(std::string_view text) noexcept;
 
 template <class... Args>

@@ -1,15 +1,14 @@
 #include "runtime/report.hpp"
 
+#include "runtime/fatal.hpp"
 #include "runtime/stack.hpp"
 #include "runtime/thread.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <cxxabi.h>
 #include <new>
 #include <sys/mman.h>
-#include <unistd.h>
 
 namespace weft::rt {
 
@@ -106,12 +105,7 @@ void report::write_line(std::size_t wanted_size) noexcept {
 }
 
 void report::flush() noexcept {
-  std::size_t at = 0;
-  while (at < memory_->used) {
-    ssize_t n = ::write(fd_, memory_->out + at, memory_->used - at);
-    if (n < 0 && errno != EINTR) break;
-    if (n > 0) at += static_cast<std::size_t>(n);
-  }
+  write_all(fd_, {memory_->out, memory_->used});
   memory_->used = 0;
 }
 

@@ -54,7 +54,10 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   if (previous.sa_flags & SA_SIGINFO) {
     previous.sa_sigaction(signal, info, context);
   } else if (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN) {
+    const bool sent = info->si_code <= 0;  // by raise or kill: there is no instruction that runs again
+    if (sent && previous.sa_handler == SIG_IGN) return;
     ::sigaction(SIGSEGV, &previous, nullptr);
+    if (sent) ::raise(signal);
   } else {
     previous.sa_handler(signal);
   }

@@ -20,7 +20,8 @@ struct sigaction previous;
 // On the signal's stack, and of the heap nothing is known: the goroutine may have been in malloc.
 void report_overflow(const G* g, void* context) noexcept {
   report out(STDERR_FILENO, names::mangled);
-  out.line("goroutine {}: stack overflow", goroutine_name(g));
+  out.line("goroutine {}: stack overflow", g->id);
+  if (*g->name) out.line("    named '{}'", g->name);
   out.line("    its stack has {} bytes; go({{.stack_size = n}}, f) gives it more", stack_size_of(g->own_stack->origin));
   if (trace* t = out.scratch()) {
     trace_context(context, t);

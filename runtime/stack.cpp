@@ -203,7 +203,7 @@ void stack_check_canary(const G* g) noexcept {
   fatal(
       "goroutine {}: stack overflow, noticed late: it has no guard page. Its stack has {} bytes; "
       "go({{.stack_size = n}}, f) gives it more",
-      goroutine_name(g), s->origin->size);
+      g->id, s->origin->size);
 }
 
 bool stack_is_left(const G* g, std::uintptr_t sp) noexcept {

@@ -176,6 +176,11 @@ class [[nodiscard]] cancel_function {
 class cancellable_ctx {
  public:
   explicit cancellable_ctx(context c) noexcept : ctx_(std::move(c)) {}
+  cancellable_ctx(const cancellable_ctx&) noexcept = default;
+  cancellable_ctx(cancellable_ctx&&) noexcept = default;
+  cancellable_ctx(const cancellable_ctx&&) = delete;
+  cancellable_ctx& operator=(const cancellable_ctx&) noexcept = default;
+  cancellable_ctx& operator=(cancellable_ctx&&) noexcept = default;
 
   operator const context&() const& noexcept { return ctx_; }
   operator const context&() && noexcept { return ctx_; }  // moved along, as an argument of go()

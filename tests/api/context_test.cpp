@@ -53,6 +53,7 @@ std::string what(const std::exception_ptr& e) {
 using temporary_ctx = decltype((weft::with_cancel(weft::background()).ctx));
 using variable_ctx = decltype((std::declval<weft::cancellable&>().ctx));
 static_assert(!std::is_convertible_v<temporary_ctx, weft::context>);
+static_assert(!std::is_constructible_v<weft::cancellable_ctx, temporary_ctx>);  // auto c = with_cancel(parent).ctx
 static_assert(!std::is_invocable_v<decltype(take), temporary_ctx>);
 static_assert(std::is_convertible_v<variable_ctx, weft::context>);
 static_assert(std::is_invocable_v<decltype(take), variable_ctx>);

@@ -258,8 +258,8 @@ template <class T, class V>
 concept sendable = !std::is_void_v<T> && std::is_constructible_v<T, V>;
 }  // namespace detail
 
-// Send v to c. Used directly in select(...), it refers to v, which is moved from (an rvalue) or copied (an lvalue) only
-// if this case is chosen. Turned into a select_case, it owns its value.
+// Send v to c. Used directly in select(...), it refers to v: an rvalue is moved from only if this case is chosen; of an
+// lvalue each select makes a copy beforehand, which a receiver may take. Turned into a select_case, it owns its value.
 template <class T, class V, class F = detail::no_handler>
   requires detail::sendable<T, V>
 auto on_send(const send_chan<T>& c, V&& v, F f = {}) {

@@ -59,8 +59,8 @@ struct blocking_scope {
 // Not from a goroutine, and one at a time: std::logic_error. Errors of the system: std::system_error.
 template <class F>
 int run(F main, const options& o = {}) {
-  static_assert(std::is_invocable_v<F&>, "weft::run(main): main takes no arguments");
-  using R = std::invoke_result_t<F&>;
+  static_assert(std::is_invocable_v<F>, "weft::run(main): main takes no arguments");
+  using R = std::invoke_result_t<F>;
   static_assert(std::is_void_v<R> || std::is_convertible_v<R, int>, "weft::run(main): main returns int or void");
   struct state {
     F& main;
@@ -71,9 +71,9 @@ int run(F main, const options& o = {}) {
       [](void* arg) {
         auto& st = *static_cast<state*>(arg);
         if constexpr (std::is_void_v<R>) {
-          std::invoke(st.main);
+          std::invoke(std::move(st.main));
         } else {
-          st.code = std::invoke(st.main);
+          st.code = std::invoke(std::move(st.main));
         }
       },
       &s);

@@ -737,6 +737,14 @@ TEST_CASE("run: returns what main returns") {
   CHECK(weft::num_goroutines() == 0);
 }
 
+TEST_CASE("run: main is called as an rvalue, as go() and spawn() call what they are given") {
+  struct once {
+    std::unique_ptr<int> code;
+    int operator()() && { return *code; }
+  };
+  CHECK(weft::run(once{std::make_unique<int>(3)}) == 3);
+}
+
 TEST_CASE("run: an exception that leaves main comes out, and the next run() works") {
   for (int i = 0; i < 3; ++i) {
     try {

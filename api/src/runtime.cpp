@@ -18,6 +18,7 @@
 #include <numeric>
 #include <sched.h>
 #include <stdexcept>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <vector>
 
@@ -279,14 +280,35 @@ std::vector<stack_use> stack_high_water() {
   return out;
 }
 
-void dump_goroutines(std::FILE* out) {
-  std::fflush(out);
+namespace {
+
+void dump_to(int fd) {
   rt::runtime_scope scope;
   if (!rt::sched.running.load(rt::acquire)) return;
   // Nobody is resumed while its stack is read.
   scope.resumed_on(rt::acquire_world(scope.m()));
-  rt::dump_goroutines(::fileno(out), rt::dump_of::all_goroutines, rt::names::demangled);
+  rt::dump_goroutines(fd, rt::dump_of::all_goroutines, rt::names::demangled);
   rt::release_world();
+}
+
+}  // namespace
+
+void dump_goroutines(std::FILE* out) {
+  std::fflush(out);
+  const int fd = ::fileno(out);
+  if (fd >= 0) {
+    dump_to(fd);
+    return;
+  }
+  // A stream of memory, say. Nobody else's code runs while the world is held, so the dump waits in a file of its own.
+  const int held = ::memfd_create("weft-dump", MFD_CLOEXEC);
+  if (held < 0) return;
+  dump_to(held);
+  char part[4096];
+  ssize_t n;
+  ::lseek(held, 0, SEEK_SET);
+  while ((n = ::read(held, part, sizeof part)) > 0) std::fwrite(part, 1, static_cast<std::size_t>(n), out);
+  ::close(held);
 }
 
 }  // namespace weft

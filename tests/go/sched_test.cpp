@@ -1549,3 +1549,20 @@ TEST_CASE("dump_goroutines: ids, names, states, reasons and traces of all gorout
     CHECK(text.find("'chooser' [select") != std::string::npos);
   });
 }
+
+TEST_CASE("dump_goroutines: into a stream that has no descriptor") {
+  char* text = nullptr;
+  std::size_t size = 0;
+  std::FILE* f = open_memstream(&text, &size);
+  REQUIRE(f);
+  std::fputs("before\n", f);
+  weft::run([&] { weft::dump_goroutines(f); });
+  std::fputs("after\n", f);
+  std::fclose(f);
+  std::string all(text, size);
+  std::free(text);
+  INFO(all);
+  CHECK(all.starts_with("before\ngoroutine "));
+  CHECK(all.find("'main' [running]") != std::string::npos);
+  CHECK(all.ends_with("after\n"));
+}

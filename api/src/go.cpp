@@ -92,6 +92,11 @@ std::uint64_t spawn_commit(new_goroutine ng, void (*entry)(void*)) noexcept {
   return rt::spawn_commit(g);
 }
 
+void end_locals() noexcept {
+  rt::G* g = rt::this_thread()->g;
+  if (g->locals) destroy_locals(g);
+}
+
 void* local_find(const void* key) {
   auto* list = static_cast<local_list*>(this_goroutine_or_throw("local<T>")->locals);
   if (!list) return nullptr;

@@ -32,6 +32,23 @@ struct new_goroutine {
 WEFT_API new_goroutine spawn_begin(const go_options& o, std::size_t size, std::size_t align, const char* what);
 WEFT_API void spawn_abort(new_goroutine g) noexcept;
 WEFT_API std::uint64_t spawn_commit(new_goroutine g, void (*entry)(void*)) noexcept;
+WEFT_API void end_locals() noexcept;  // destroys the calling goroutine's local<T>s
+
+// Stands between who says that a goroutine has ended and its closure: its local<T>s go after the one and before the
+// other does so.
+class locals_scope {
+ public:
+  locals_scope() noexcept = default;
+  locals_scope(const locals_scope&) = delete;
+  locals_scope& operator=(const locals_scope&) = delete;
+  ~locals_scope() {
+    if (begun_) end_locals();
+  }
+  void begin() noexcept { begun_ = true; }  // by the goroutine itself: it may never begin
+
+ private:
+  bool begun_ = false;
+};
 
 // f and its arguments, decayed as std::thread does.
 template <class F, class... Args>

@@ -187,6 +187,12 @@ class WEFT_API stream : public socket {
   stream(stream&&) noexcept = default;
   stream& operator=(stream&&) noexcept = default;
   ~stream() = default;
+
+  static std::int64_t from_now(std::int64_t ns) noexcept;
+  template <class Duration>
+  static time_point point_in(const Duration& limit) noexcept {
+    return time_point(std::chrono::nanoseconds(from_now(weft::detail::to_ns(limit))));
+  }
 };
 
 }  // namespace detail
@@ -242,11 +248,6 @@ class WEFT_API tcp_stream : public detail::stream {
  private:
   friend class tcp_listener;
   using stream::stream;
-  static std::int64_t from_now(std::int64_t ns) noexcept;
-  template <class Duration>
-  static time_point point_in(const Duration& limit) noexcept {
-    return time_point(std::chrono::nanoseconds(from_now(weft::detail::to_ns(limit))));
-  }
   static tcp_stream connect_by(std::string_view address, std::int64_t deadline_ns);
   static tcp_stream connect_by(std::string_view address, std::int64_t deadline_ns, std::error_code& ec);
 };
@@ -288,6 +289,15 @@ class WEFT_API unix_stream : public detail::stream {
   static unix_stream connect(std::string_view path, time_point deadline, std::error_code& ec);
   static unix_stream connect(std::string_view path, std::error_code& ec) {
     return connect(path, (time_point::max)(), ec);
+  }
+  template <class Rep, class Period>
+  static unix_stream connect(std::string_view path, const std::chrono::duration<Rep, Period>& limit) {
+    return connect(path, point_in(limit));
+  }
+  template <class Rep, class Period>
+  static unix_stream connect(std::string_view path, const std::chrono::duration<Rep, Period>& limit,
+                             std::error_code& ec) {
+    return connect(path, point_in(limit), ec);
   }
 
   // Two ends of one connection.

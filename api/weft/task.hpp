@@ -60,12 +60,13 @@ class task_promise {
 template <class R>
 using stored_result = std::conditional_t<std::is_reference_v<R>, std::remove_reference_t<R>*, R>;
 
-// Members are destroyed in reverse order: first the closure, then the promise.
+// Members are destroyed in reverse order: first the closure, at last the promise.
 template <class R, class C>
 struct task_body {
   template <class... A>
   explicit task_body(task_promise&& p, A&&... a) : promise(std::move(p)), body(std::in_place, std::forward<A>(a)...) {}
   void operator()() {
+    locals.begin();
     try {
       if constexpr (std::is_void_v<R>) {
         (*body)();
@@ -82,6 +83,7 @@ struct task_body {
     body.reset();
   }
   task_promise promise;
+  locals_scope locals;
   std::optional<C> body;
 };
 
@@ -229,7 +231,8 @@ WEFT_API void local_insert(const void* key, void* value, void (*destroy)(void*) 
 }  // namespace detail
 
 // A variable each goroutine has its own of: what thread_local cannot be here. A static or global object. Made by T() on
-// first use in a goroutine, destroyed with the goroutine, after its closure. Goroutine only.
+// first use in a goroutine, destroyed with the goroutine: after its closure, and before its task, group or wait group
+// counts it as done. Goroutine only.
 template <class T>
 class local {
  public:

@@ -67,12 +67,13 @@ class group_member {
   std::shared_ptr<group_state> state_;
 };
 
-// Members are destroyed in reverse order: first the closure, then the place.
+// Members are destroyed in reverse order: first the closure, at last the place.
 template <class C>
 struct group_body {
   template <class... A>
   explicit group_body(group_member&& m, A&&... a) : member(std::move(m)), body(std::in_place, std::forward<A>(a)...) {}
   void operator()() {
+    locals.begin();
     try {
       (*body)();
     } catch (...) {
@@ -83,6 +84,7 @@ struct group_body {
     body.reset();
   }
   group_member member;
+  locals_scope locals;
   std::optional<C> body;
 };
 

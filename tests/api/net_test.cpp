@@ -1236,7 +1236,7 @@ TEST_CASE("unix sockets") {
     auto l = unix_listener::bind(path, {.backlog = 1});
     std::vector<unix_stream> waiting;
     std::error_code ec;
-    for (int i = 0; i < 20 && !ec; ++i) waiting.push_back(unix_stream::connect(path, steady::now() + 30ms, ec));
+    for (int i = 0; i < 20 && !ec; ++i) waiting.push_back(unix_stream::connect(path, 30ms, ec));
     CHECK(ec == std::errc::timed_out);
     auto late = in_background([&](std::error_code& e) { unix_stream::connect(path, e); });
     l.accept();

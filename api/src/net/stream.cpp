@@ -1,6 +1,7 @@
 // What all sockets have, and reading and writing of connections.
 
 #include "api/src/net/receive.hpp"
+#include "api/src/support.hpp"
 #include "api/src/net/syscalls.hpp"
 
 #include <algorithm>
@@ -289,6 +290,8 @@ void stream::shutdown_write() {
   detail::shutdown_write(d_, ec, &where);
   throw_if(ec, "weft: shutdown", where);
 }
+
+std::int64_t stream::from_now(std::int64_t ns) noexcept { return deadline_after(ns); }
 
 endpoint stream::remote_endpoint(std::error_code& ec) const {
   use u(d_, ec);

@@ -57,8 +57,6 @@ bool is_of_the_address(const std::error_code& ec) noexcept {
 
 // --- tcp_stream
 
-std::int64_t tcp_stream::from_now(std::int64_t ns) noexcept { return deadline_after(ns); }
-
 tcp_stream tcp_stream::connect_by(std::string_view address, std::int64_t deadline_ns, std::error_code& ec) {
   return tcp_stream(connect_to(address, deadline_ns, background(), ec));
 }

@@ -7,6 +7,10 @@
 
 namespace weft::detail {
 
+void barrier_core::misuse(std::ptrdiff_t expected) const noexcept {
+  rt::fatal("weft::barrier at {}: made for {} participants", static_cast<const void*>(this), expected);
+}
+
 bool barrier_core::arrive(std::ptrdiff_t n, bool drop, std::uint64_t* phase) noexcept {
   rt::runtime_scope scope;
   rt::lock_guard hold(queue_lock(this));

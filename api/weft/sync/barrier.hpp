@@ -2,8 +2,8 @@
 // std::barrier.
 //
 // All members: anywhere. The completion runs in the goroutine (or thread) that arrives last, before anybody is let go;
-// it must not throw and not wait for this barrier. More arrivals in a phase than are expected are fatal. The barrier
-// may be destroyed as soon as all who waited have returned.
+// it must not throw and not wait for this barrier. More arrivals in a phase than are expected are fatal, and so is a
+// negative number of participants. The barrier may be destroyed as soon as all who waited have returned.
 #pragma once
 
 #include <weft/detail/sync_base.hpp>
@@ -24,7 +24,9 @@ struct no_completion {
 
 class barrier_core {
  public:
-  explicit barrier_core(std::ptrdiff_t expected) noexcept : expected_(expected), missing_(expected) {}
+  explicit barrier_core(std::ptrdiff_t expected) noexcept : expected_(expected), missing_(expected) {
+    if (expected < 0) misuse(expected);
+  }
   barrier_core(const barrier_core&) = delete;
   barrier_core& operator=(const barrier_core&) = delete;
 
@@ -39,6 +41,7 @@ class barrier_core {
 
  private:
   WEFT_API void wait_slow(std::uint64_t phase);
+  [[noreturn]] WEFT_API void misuse(std::ptrdiff_t expected) const noexcept;
 
   // Under the bucket.
   std::atomic<std::uint64_t> phase_{0};  // release when it is over: the waiters see what all did before they arrived

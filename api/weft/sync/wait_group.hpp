@@ -66,13 +66,17 @@ class wait_group {
     wait_group* group;
   };
 
-  // Destroyed in reverse order: first the closure, then done().
+  // Destroyed in reverse order: first the closure, at last done().
   template <class C>
   struct member {
     template <class... A>
     explicit member(wait_group* g, A&&... a) : counted(g), body(std::forward<A>(a)...) {}
-    void operator()() { body(); }
+    void operator()() {
+      locals.begin();
+      body();
+    }
     share counted;
+    detail::locals_scope locals;
     C body;
   };
 

@@ -13,6 +13,7 @@ namespace {
 
 constexpr nanos look_every = 100 * microsecond;   // the poller, while local work exists
 constexpr nanos refill_every = 10 * microsecond;  // the run queue, while timers are due
+constexpr std::uint64_t passes_every = 8;         // dispatches
 constexpr int steal_rounds = 4;
 constexpr nanos doze_time = 100 * microsecond;
 constexpr int runnext_grace_spins = 80;  // about 3 µs
@@ -45,8 +46,8 @@ void plan_next_look(P* p, nanos now, nanos next_timer) noexcept {
                      relaxed);
 }
 
-// Without blocking. A goroutine to run now, or null. One that comes alone is run before all others; of several none is:
-// the same one would be the first each time, a round trip after the last, and the others wait meanwhile.
+// Without blocking. A goroutine to run now, or null: those it woke are queued. One that comes alone may run before all
+// who wait, but not each time: two that talk to each other would be the only ones that run.
 G* look_at_poller(P* p, nanos now) noexcept {
   if (!anybody_waits_for_io()) return nullptr;
   nanos last = sched.last_poll.load(relaxed);
@@ -55,9 +56,13 @@ G* look_at_poller(P* p, nanos now) noexcept {
   if (!sched.last_poll.compare_exchange_strong(last, now, acq_rel, relaxed)) return nullptr;
   g_list woken;
   poll_network(0, woken);
-  if (woken.size() > 1 && !p->runq.ring_empty()) {
-    ready_all(woken);
-    return nullptr;
+  if (!p->runq.ring_empty() || sched.global_size.load(relaxed) != 0) {
+    std::uint64_t at = dispatches(p);
+    if (woken.size() != 1 || at - p->passed_at < passes_every) {
+      ready_all(woken);
+      return nullptr;
+    }
+    p->passed_at = at;
   }
   G* g = woken.pop_front();
   if (!g) return nullptr;

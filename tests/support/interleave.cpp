@@ -28,6 +28,7 @@ std::vector<std::unique_ptr<std::byte[]>>& stacks() {
 
 struct interleaving::fiber {
   std::function<void()> body;
+  std::size_t number;
   fc::fcontext_t context = nullptr;
   bool ended = false;
   const void* sleeps_on = nullptr;  // a futex word
@@ -85,10 +86,13 @@ interleaving::~interleaving() = default;
 void interleaving::add(std::function<void()> thread) {
   auto f = std::make_unique<fiber>();
   f->body = std::move(thread);
+  f->number = fibers_.size();
   if (stacks().size() == fibers_.size()) stacks().push_back(std::make_unique<std::byte[]>(stack_size));
   f->context = fc::make_fcontext(stacks()[fibers_.size()].get() + stack_size, stack_size, interleave_access::enter);
   fibers_.push_back(std::move(f));
 }
+
+std::size_t interleaving::current() noexcept { return active->current_->number; }
 
 // From the running thread back to run().
 void interleaving::leave() noexcept {

@@ -40,11 +40,15 @@ class interleaving {
   interleaving(const interleaving&) = delete;
   interleaving& operator=(const interleaving&) = delete;
 
+  // Also by a thread that runs.
   void add(std::function<void()> thread);
 
   // Runs until every thread has returned: "". Else what went wrong: they all sleep ("deadlock"), they do not come to an
   // end ("livelock"), or what a thread said with fail().
   std::string run(std::size_t max_steps = 200000);
+
+  // For the threads: which of them runs, in the order in which they were added.
+  static std::size_t current() noexcept;
 
   // For the threads: random numbers that belong to the seed.
   rt::random_source& random() noexcept { return random_; }

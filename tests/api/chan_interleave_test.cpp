@@ -1,0 +1,413 @@
+// Channels and select through their interleavings. chan.cpp and select.cpp are compiled into this test; in place of the
+// scheduler are a park and a ready that sleep and wake in the model of a futex. The commit step of a park is a thread
+// of its own, as the goroutine may go on while it runs, and so is a time limit, which passes at any moment.
+//
+// Who is served when is seen where values are moved, which is under the channel's lock:
+//   - a value leaves its sender once, and comes to one receiver, or is left in the buffer;
+//   - of the cases of a select one is done, the one that it returns;
+//   - who waits is served in the order in which they came, and nobody who came later is served before them.
+// A wake-up that is lost is a deadlock.
+//
+// Kills these mutants (tests/mutants): select-*, and chan-* but for those that go/chan and go/select kill.
+
+#include "api/src/chan_core.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/interleave.hpp"
+#include "weft/detail/time.hpp"
+
+#include <array>
+#include <deque>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <vector>
+
+using namespace weft::rt;
+using namespace weft::detail;
+using weft::test::interleaving;
+using weft::test::seeds;
+
+namespace {
+
+struct goroutine : G {
+  M m;
+  int sleeps = 0, wakes = 0;
+  // Of the present call:
+  int place = 0;  // among all that came to wait, in this order; 0: it has not waited
+  wait_ticket ticket = no_ticket;
+  int served = 0;  // cases
+
+  // Waits for somebody to end its wait. By who holds a lock of its channels.
+  bool can_be_claimed() const {
+    if (place == 0 || served != 0) return false;
+    return ticket == no_ticket ? wakes != sleeps : wake.load(relaxed) == ticket << 1;
+  }
+};
+
+// A send, a receive, or such a case of a select.
+struct operation {
+  int value;
+  chan_core* c;
+  bool send;
+  goroutine* by;
+  bool over = false;
+  bool done = false;
+};
+
+class world;
+world* the_world = nullptr;
+
+class world {
+ public:
+  world(std::uint64_t seed, std::size_t capacity) : threads(seed) {
+    the_world = this;
+    for (chan_core*& c : channels) c = chan_make({sizeof(int), alignof(int), move, nullptr}, capacity);
+  }
+  ~world() {
+    for (chan_core* c : channels) chan_release(c);
+  }
+
+  template <class F>
+  void go(F f) {
+    goroutines_.push_back(std::make_unique<goroutine>());
+    goroutine& g = *goroutines_.back();
+    g.m.worker = true;
+    g.m.depth.store(0, relaxed);
+    g.m.g = &g;
+    g.m.random = random_source(threads.random().next());
+    threads.add(std::move(f));
+  }
+
+  // --- for goroutines
+
+  struct one_case {
+    int channel;
+    bool send;
+  };
+  static one_case send_to(int channel) { return {channel, true}; }
+  static one_case recv_from(int channel) { return {channel, false}; }
+
+  chan_status send(int channel, std::int64_t timeout = wait_forever) {
+    return call({send_to(channel)}, timeout,
+                [&](select_op* op) {
+                  return select_outcome{0, chan_send(op->chan, op->value, timeout)};
+                })
+        .status;
+  }
+  chan_status recv(int channel, std::int64_t timeout = wait_forever) {
+    return call({recv_from(channel)}, timeout,
+                [&](select_op* op) {
+                  return select_outcome{0, chan_recv(op->chan, op->value, timeout)};
+                })
+        .status;
+  }
+  select_outcome select(std::initializer_list<one_case> cases, std::int64_t timeout = wait_forever) {
+    return call(cases, timeout, [&](select_op* ops) { return chan_select(ops, cases.size(), timeout); });
+  }
+  void close(int channel) {
+    closing_[channel] = true;
+    chan_close(channels[channel]);
+  }
+  // A limit that passes at any moment, or at once.
+  std::int64_t some_time() { return threads.random().below(4) == 0 ? dont_wait : 1; }
+
+  // "": all went well.
+  std::string run() {
+    std::string wrong = threads.run();
+    if (!wrong.empty()) return wrong;
+    std::size_t sent = 0, buffered = 0;
+    for (const operation& o : operations_) sent += o.send && o.done;
+    for (chan_core* c : channels) {
+      buffered += chan_size(c);
+      if (!c->senders.looks_empty() || !c->receivers.looks_empty()) return "somebody is left in a queue";
+    }
+    return sent == received + buffered ? "" : "a value is lost";
+  }
+
+  // --- for what stands in place of the scheduler
+
+  goroutine& present() { return *goroutines_[interleaving::current()]; }
+
+  void comes_to_wait(goroutine& g, wait_ticket ticket) {
+    g.ticket = ticket;
+    g.place = ++places_;
+    ++g.sleeps;
+  }
+
+  interleaving threads;
+  std::array<chan_core*, 2> channels{};
+  std::size_t received = 0;
+
+ private:
+  template <class F>
+  select_outcome call(std::initializer_list<one_case> cases, std::int64_t timeout, F f) {
+    goroutine& self = present();
+    self.place = self.served = 0;
+    std::size_t first = operations_.size();
+    std::array<select_op, 4> ops;
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      one_case k = cases.begin()[i];
+      operations_.push_back({k.send ? ++values_ : 0, channels[k.channel], k.send, &self});
+      ops[i] = {operations_.back().c, &operations_.back().value, k.send};
+    }
+    select_outcome r = f(ops.data());
+    if (r.status == chan_status::would_block) r.index = select_outcome::none;
+    interleaving::check(r.status != chan_status::would_block || timeout != wait_forever, "it did not wait");
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      operation& o = operations_[first + i];
+      o.over = true;
+      bool done = i == r.index && r.status == chan_status::done;
+      interleaving::check(o.done == done, done ? "done, but no value was moved" : "a value was moved, but not done");
+      interleaving::check(i != r.index || done || closing_[cases.begin()[i].channel], "closed, but nobody closed it");
+    }
+    return r;
+  }
+
+  operation* find(void* value) {
+    for (operation& o : operations_) {
+      if (&o.value == value) return &o;
+    }
+    return nullptr;
+  }
+
+  // Under its channel's lock.
+  void serve(operation& o) {
+    interleaving::check(!o.over, "served after its end");
+    interleaving::check(!o.done, "served twice");
+    interleaving::check(o.by->served++ == 0, "two cases of a select are done");
+    interleaving::check(!o.send || !o.c->closed.load(relaxed), "sent after the close");
+    o.done = true;
+    int& last = last_place_[o.c == channels[1]][o.send];
+    if (o.by->place != 0) {
+      interleaving::check(o.by->place > last, "served before one who has waited for longer");
+      last = o.by->place;
+      return;
+    }
+    for (const operation& other : operations_) {
+      bool waits = !other.over && other.c == o.c && other.send == o.send && other.by->can_be_claimed();
+      interleaving::check(!waits, "served before one who waits");
+    }
+  }
+
+  static void move(void* to, void* from) noexcept {
+    world& w = *the_world;
+    operation* sender = w.find(from);
+    if (sender) w.serve(*sender);
+    *static_cast<int*>(to) = *static_cast<int*>(from);
+    interleave_point();
+    if (operation* receiver = w.find(to)) {
+      w.serve(*receiver);
+      interleaving::check(!sender || chan_size(receiver->c) == 0, "received before what is in the buffer");
+      ++w.received;
+      for (const operation& o : w.operations_) {
+        bool twice = &o != receiver && !o.send && o.done && o.value == receiver->value;
+        interleaving::check(!twice, "a value is received twice");
+      }
+    }
+  }
+
+  std::vector<std::unique_ptr<goroutine>> goroutines_;
+  std::deque<operation> operations_;  // they stay where they are
+  int values_ = 0, places_ = 0;
+  std::array<bool, 2> closing_{};
+  int last_place_[2][2] = {};
+};
+
+}  // namespace
+
+// --- in place of sched/ and of api/src/time.cpp
+
+namespace weft::rt {
+
+bool barriers_are_symmetric = false;
+
+thread_state* this_thread_or_null() noexcept { return &the_world->present().m; }
+thread_state* this_thread() noexcept { return this_thread_or_null(); }
+M* enter_slow(M* m) noexcept { return m; }
+
+namespace {
+
+M* sleep(goroutine& self, after_switch commit, void* arg) {
+  if (commit) the_world->threads.add([=, &self] { commit(&self, arg); });
+  self.thread_note.sleep();
+  self.thread_note.clear();
+  return &self.m;
+}
+
+}  // namespace
+
+M* park(M*, after_switch commit, void* arg, wait_reason why) noexcept {
+  goroutine& self = the_world->present();
+  interleave_point();
+  the_world->comes_to_wait(self, why == wait_reason::select ? self.wake.load(relaxed) >> 1 : no_ticket);
+  return sleep(self, commit, arg);
+}
+
+M* park_until(M*, wait_ticket ticket, after_switch commit, void* arg, wait_reason, nanos, bool* timed_out) {
+  static char limit;
+  goroutine& self = the_world->present();
+  interleave_point();
+  the_world->comes_to_wait(self, ticket);
+  self.wake_value = nullptr;
+  the_world->threads.add([ticket, g = &self] {
+    for (std::uint32_t n = the_world->threads.random().below(8); n > 0; --n) interleave_point();
+    if (!g->claim(ticket)) return;
+    g->wake_value = &limit;
+    ready(g);
+  });
+  M* m = sleep(self, commit, arg);
+  *timed_out = self.wake_value == &limit;
+  return m;
+}
+
+void ready(G* g) noexcept {
+  auto& woken = *static_cast<goroutine*>(g);
+  interleaving::check(woken.wakes < woken.sleeps, "woken although it does not sleep");
+  ++woken.wakes;
+  g->thread_note.wakeup();
+}
+
+}  // namespace weft::rt
+
+namespace weft::detail {
+
+void sleep_ns(std::int64_t) {}
+void timer_catch_up(chan_core*) noexcept {}
+void timer_begin_wait(chan_core*) {}
+void timer_channel_gone(chan_core*) noexcept {}
+
+}  // namespace weft::detail
+
+namespace {
+
+constexpr auto send_to = world::send_to;
+constexpr auto recv_from = world::recv_from;
+
+template <class F>
+void in_every_order(F scenario) {
+  for (std::uint64_t seed = 0; seed < seeds(5000); ++seed) {
+    world w(seed, seed % 2);
+    scenario(w);
+    INFO("seed " << seed);
+    REQUIRE(w.run() == "");
+  }
+}
+
+template <class F>
+void times(int n, F f) {
+  for (int i = 0; i < n; ++i) f();
+}
+
+}  // namespace
+
+TEST_CASE("channels: senders and receivers, some in a hurry, and a close") {
+  in_every_order([](world& w) {
+    auto senders = std::make_shared<int>(3);
+    w.go([&w, senders] {
+      times(3, [&] { w.send(0); });
+      --*senders;
+    });
+    w.go([&w, senders] {
+      times(3, [&] { w.send(0, w.some_time()); });
+      --*senders;
+    });
+    w.go([&w, senders] {
+      times(2, [&] { w.send(1); });
+      --*senders;
+    });
+    w.go([&w, senders] {
+      interleaving::wait_until([&] { return *senders == 0; });
+      w.close(0);
+      w.close(1);
+    });
+    w.go([&w] {
+      while (w.recv(0) == chan_status::done) {}
+    });
+    w.go([&w] {
+      while (w.recv(0, w.some_time()) != chan_status::closed) {}
+    });
+    w.go([&w] {
+      while (w.select({recv_from(0), recv_from(1)}).status == chan_status::done) {}
+    });
+    w.go([&w] {
+      while (w.recv(1) == chan_status::done) {}
+    });
+  });
+}
+
+TEST_CASE("select: two wait for the same channels, in opposite order") {
+  in_every_order([](world& w) {
+    w.go([&w] { times(3, [&] { w.select({recv_from(0), recv_from(1)}); }); });
+    w.go([&w] { times(3, [&] { w.select({recv_from(1), recv_from(0)}); }); });
+    w.go([&w] { times(3, [&] { w.send(0); }); });
+    w.go([&w] { times(3, [&] { w.send(1); }); });
+  });
+}
+
+TEST_CASE("select: those that send meet those that receive") {
+  in_every_order([](world& w) {
+    w.go([&w] { times(3, [&] { w.select({send_to(0), send_to(1)}); }); });
+    w.go([&w] { times(3, [&] { w.select({send_to(1), send_to(0)}); }); });
+    w.go([&w] { times(3, [&] { w.select({recv_from(0), recv_from(1)}); }); });
+    w.go([&w] { times(3, [&] { w.select({recv_from(1), recv_from(0)}); }); });
+  });
+}
+
+TEST_CASE("select: both send and receive on one channel, each with the other") {
+  in_every_order([](world& w) {
+    w.go([&w] { times(5, [&] { w.select({send_to(0), recv_from(0)}); }); });
+    w.go([&w] { times(5, [&] { w.select({recv_from(0), send_to(0)}); }); });
+  });
+}
+
+TEST_CASE("select: one channel in several cases") {
+  in_every_order([](world& w) {
+    w.go([&w] { times(6, [&] { w.select({recv_from(0), recv_from(1), recv_from(0)}); }); });
+    w.go([&w] { times(4, [&] { w.select({send_to(0), send_to(0), send_to(1)}); }); });
+    w.go([&w] { times(2, [&] { w.send(0); }); });
+  });
+}
+
+TEST_CASE("select: a close meets selects that wait, and a sender") {
+  in_every_order([](world& w) {
+    w.go([&w] {
+      while (w.send(0) == chan_status::done) {}
+    });
+    w.go([&w] {
+      while (w.select({send_to(1), send_to(0)}).status == chan_status::done) {}
+    });
+    w.go([&w] {
+      while (w.select({recv_from(0), recv_from(1)}).status == chan_status::done) {}
+    });
+    w.go([&w] {
+      while (w.recv(0) == chan_status::done) {}
+    });
+    w.go([&w] {
+      interleaving::wait_until([&w, n = w.threads.random().below(4)] { return w.received >= n; });
+      w.close(0);
+    });
+  });
+}
+
+TEST_CASE("select: time limits meet senders") {
+  in_every_order([](world& w) {
+    constexpr std::size_t all = 6;
+    w.go([&w] {
+      while (w.received < all) w.select({recv_from(0), recv_from(1)}, w.some_time());
+    });
+    w.go([&w] {
+      while (w.received < all) w.select({recv_from(1), recv_from(0)}, w.some_time());
+    });
+    w.go([&w] { times(2, [&] { w.send(0); }); });
+    w.go([&w] {
+      times(2, [&] {
+        while (w.send(1, w.some_time()) != chan_status::done) {}
+      });
+    });
+    w.go([&w] {
+      times(2, [&] {
+        while (w.select({send_to(1), send_to(0)}, 1).status != chan_status::done) {}
+      });
+    });
+  });
+}

@@ -20,16 +20,26 @@
 //   deadlines             a point in time, for all calls that follow and for one that waits now; a past one wakes it at
 //                         once, time_point::max() means none. Calls before it are never late: a deadline passes
 //                         within microseconds.
+//   Boost                 a stream is a SyncReadStream and a SyncWriteStream of Boost.Asio, and can be the next layer
+//   of
+//                         Beast's websocket::stream: read_some and write_some also take Asio's buffer sequences, and
+//                         boost::system::error_code, which then compares with boost::asio::error: eof, timed_out,
+//                         operation_aborted (closed by another goroutine), bad_descriptor, connection_reset, ...
+//                         Without an error code they throw std::system_error. Nothing of Boost is included here; its
+//                         headers may come first or later. Asynchronous calls there are none. Beast uses much stack:
+//                         give such goroutines a stack_size of 1 MiB.
 //   addresses             "host:port", "1.2.3.4:80", "[::1]:80", ":80" (every interface to bind to, this machine to
 //                         connect to). The port may be a service's name, the host a name to be resolved.
 #pragma once
 
+#include <weft/detail/asio.hpp>
 #include <weft/detail/config.hpp>
 #include <weft/detail/time.hpp>
 #include <weft/io.hpp>
 
 #include <array>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -168,6 +178,41 @@ class WEFT_API stream : public socket {
   std::size_t write_some(const_buffer b);
   std::size_t write_some(const_buffer b, std::error_code& ec);
 
+  // The same with Asio's buffer sequences and error codes. A sequence without a byte: 0 at once, and no error.
+  template <weft::detail::asio_buffers<std::byte> Buffers>
+  std::size_t read_some(const Buffers& buffers) {
+    weft::detail::gathered<std::byte> to(buffers);
+    return to.empty() ? 0 : readv_some(to.parts());
+  }
+  template <weft::detail::asio_buffers<std::byte> Buffers, weft::detail::asio_error_code Code>
+  std::size_t read_some(const Buffers& buffers, Code& ec) {
+    weft::detail::gathered<std::byte> to(buffers);
+    std::error_code result;
+    std::size_t n = to.empty() ? 0 : readv_some(to.parts(), result);
+    weft::detail::assign_as_asio(ec, result, make_error_code(error::eof));
+    return n;
+  }
+  template <weft::detail::asio_buffers<const std::byte> Buffers>
+  std::size_t write_some(const Buffers& buffers) {
+    weft::detail::gathered<const std::byte> from(buffers);
+    return from.empty() ? 0 : writev_some(from.parts());
+  }
+  template <weft::detail::asio_buffers<const std::byte> Buffers, weft::detail::asio_error_code Code>
+  std::size_t write_some(const Buffers& buffers, Code& ec) {
+    weft::detail::gathered<const std::byte> from(buffers);
+    std::error_code result;
+    std::size_t n = from.empty() ? 0 : writev_some(from.parts(), result);
+    weft::detail::assign_as_asio(ec, result, make_error_code(error::eof));
+    return n;
+  }
+
+  // Beast's websocket::stream has timers, for its asynchronous calls, and asks this for their executor. Nothing runs
+  // there.
+  template <class Context = boost::asio::io_context>
+  typename Context::executor_type get_executor() {
+    return weft::detail::idle_context<Context>().get_executor();
+  }
+
   // As read, into several buffers in turn; as write, from several.
   std::size_t readv(std::span<const std::span<std::byte>> buffers);
   std::size_t readv(std::span<const std::span<std::byte>> buffers, std::error_code& ec);
@@ -193,7 +238,29 @@ class WEFT_API stream : public socket {
   static time_point point_in(const Duration& limit) noexcept {
     return time_point(std::chrono::nanoseconds(from_now(weft::detail::to_ns(limit))));
   }
+
+ private:
+  // One attempt each. The buffers hold at least a byte, and are at most 64.
+  std::size_t readv_some(std::span<const std::span<std::byte>> buffers);
+  std::size_t readv_some(std::span<const std::span<std::byte>> buffers, std::error_code& ec);
+  std::size_t writev_some(std::span<const std::span<const std::byte>> buffers);
+  std::size_t writev_some(std::span<const std::span<const std::byte>> buffers, std::error_code& ec);
 };
+
+// How Beast ends a connection. Found by the type of the stream.
+inline void beast_close_socket(socket& s) noexcept { s.close(); }
+
+// A WebSocket's end, as Beast has it for its sockets: the server sends the end of the stream first; both read up to the
+// peer's, and then close. They wait for it 5 s at most, then say timed_out.
+WEFT_API std::error_code tear_down(stream& s, bool server);
+
+// Template parameters and arguments are those of Beast's own, which takes everything: only so are the constraints what
+// decides between them.
+template <class Socket>
+  requires std::derived_from<Socket, stream>
+void teardown(boost::beast::role_type role, Socket& s, boost::system::error_code& ec) {
+  weft::detail::assign_as_asio(ec, tear_down(s, weft::detail::is_server(role)), make_error_code(error::eof));
+}
 
 }  // namespace detail
 

@@ -118,6 +118,22 @@ std::size_t readv(descriptor* d, std::span<const std::span<std::byte>> buffers, 
   return n > 0 ? static_cast<std::size_t>(n) : 0;
 }
 
+std::size_t readv_some(descriptor* d, std::span<const std::span<std::byte>> buffers, std::error_code& ec,
+                       message_address* where) {
+  std::size_t n = readv(d, buffers, ec, where);
+  if (n == 0 && !ec) ec = error::eof;
+  return n;
+}
+
+std::size_t writev_some(descriptor* d, std::span<const std::span<const std::byte>> buffers, std::error_code& ec,
+                        message_address* where) {
+  turn t(d, side::write, ec, where);
+  if (!t || !prepare(*d, rt::poll_mode::write, ec)) return 0;
+  gather g(buffers, 0);
+  ssize_t n = attempt(*d, rt::poll_mode::write, ec, [&] { return sys::sendmsg(d->fd, g.message()); });
+  return n > 0 ? static_cast<std::size_t>(n) : 0;
+}
+
 std::size_t writev(descriptor* d, std::span<const std::span<const std::byte>> buffers, std::error_code& ec,
                    message_address* where) {
   turn t(d, side::write, ec, where);
@@ -279,6 +295,28 @@ std::size_t stream::writev(std::span<const std::span<const std::byte>> buffers) 
   std::error_code ec;
   message_address where{};
   std::size_t n = detail::writev(d_, buffers, ec, &where);
+  throw_if(ec, "weft: write", where);
+  return n;
+}
+
+std::size_t stream::readv_some(std::span<const std::span<std::byte>> buffers, std::error_code& ec) {
+  return detail::readv_some(d_, buffers, ec, nullptr);
+}
+std::size_t stream::readv_some(std::span<const std::span<std::byte>> buffers) {
+  std::error_code ec;
+  message_address where{};
+  std::size_t n = detail::readv_some(d_, buffers, ec, &where);
+  throw_if(ec, "weft: read", where);
+  return n;
+}
+
+std::size_t stream::writev_some(std::span<const std::span<const std::byte>> buffers, std::error_code& ec) {
+  return detail::writev_some(d_, buffers, ec, nullptr);
+}
+std::size_t stream::writev_some(std::span<const std::span<const std::byte>> buffers) {
+  std::error_code ec;
+  message_address where{};
+  std::size_t n = detail::writev_some(d_, buffers, ec, &where);
   throw_if(ec, "weft: write", where);
   return n;
 }

@@ -1,8 +1,8 @@
 // What all sockets have, and reading and writing of connections.
 
 #include "api/src/net/receive.hpp"
-#include "api/src/support.hpp"
 #include "api/src/net/syscalls.hpp"
+#include "api/src/support.hpp"
 
 #include <algorithm>
 #include <array>

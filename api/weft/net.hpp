@@ -20,9 +20,8 @@
 //   deadlines             a point in time, for all calls that follow and for one that waits now; a past one wakes it at
 //                         once, time_point::max() means none. Calls before it are never late: a deadline passes
 //                         within microseconds.
-//   Boost                 a stream is a SyncReadStream and a SyncWriteStream of Boost.Asio, and can be the next layer
-//   of
-//                         Beast's websocket::stream: read_some and write_some also take Asio's buffer sequences, and
+//   Boost                 a stream is a SyncReadStream and a SyncWriteStream of Boost.Asio, and the next layer of a
+//                         websocket::stream of Beast's: read_some and write_some also take Asio's buffer sequences, and
 //                         boost::system::error_code, which then compares with boost::asio::error: eof, timed_out,
 //                         operation_aborted (closed by another goroutine), bad_descriptor, connection_reset, ...
 //                         Without an error code they throw std::system_error. Nothing of Boost is included here; its

@@ -241,6 +241,8 @@ void poll_until(nanos until, g_list& woken) noexcept {
 //
 //     If T2 reads last_poll before P1, P2 sees T1: the hints are never too late (timer_heap.hpp). Otherwise T2 reads
 //     what P1 or P3 stored, and nobody sleeps longer than that, or the 0 from before, and breaks off a sleep in vain.
+//     Without P3's store there would be more breaks in vain, and no other harm. The M that T2 wakes may find the poller
+//     taken, and breaks off a sleep that is too long: it cannot know that P2 has seen its timer.
 //     The model is tests/model/poller.pml.
 //
 // True: look for work again (the M may have a P). *g: a goroutine to run at once, then the M has a P.

@@ -212,6 +212,36 @@ TEST_CASE("mutex: who waits as the first has made sure that the holder sees it")
   });
 }
 
+// U2. The unlock has looked for waiters (U0) before this one came, and frees the mutex after that went to sleep.
+TEST_CASE("mutex: who unlocks it and has not seen a waiter hears the bell") {
+  weft::run([] {
+    weft::mutex m;
+    auto& must_wake = reinterpret_cast<std::atomic<std::uint8_t>*>(&m)[1];
+    std::atomic<bool> got_it{false};
+    auto comes_to = [](auto condition) {
+      for (auto give_up = steady::now() + 5s; !condition(); weft::sleep(1ms)) {
+        if (steady::now() > give_up) return false;
+      }
+      return true;
+    };
+    m.lock();
+    auto waits = weft::spawn([&] {
+      std::lock_guard hold(m);
+      got_it = true;
+    });
+    CHECK(comes_to([&] { return must_wake == 1; }));
+    { weft::rt::lock_guard sleeps(weft::detail::queue_lock(&m)); }
+    must_wake = 0;  // what U0 has read
+    m.unlock();
+    bool woken = comes_to([&] { return got_it.load(); });
+    CHECK(woken);
+    if (woken) return;
+    m.lock();
+    must_wake = 1;
+    m.unlock();
+  });
+}
+
 TEST_CASE("mutex: destroyed by the one who got it") {
   weft::run([&] {
     for (int i = 0; i < 2000; ++i) {

@@ -8,6 +8,9 @@
  *   armer    a goroutine on P 1: adds, changes and stops timers, at any time, and then computes for ever (with -DENDS:
  *            ends, and its M looks for work)
  *   foreign  a thread without a P does the same: its timers go to the heap of P 0
+ *   -DCOMES_BY, in place of these two: goroutines on the Ms go to sleep until a time, their Ms arm the timer and go on
+ *            without telling anybody (comes_by); or they arm one and compute for ever. foreign makes a goroutine ready,
+ *            or its descriptor: an M may find it on its way, and it computes for ever or goes to sleep
  *   clock    time goes on when nothing else moves
  *
  * Properties, whenever nothing moves but the time:
@@ -16,6 +19,8 @@
  *   - -DENDS: if no timer is armed and nobody waits for a descriptor, no M sleeps in the poller until some time: the
  *     deadlock check waits for it
  *   - nobody is counted as spinning, no P is lost
+ *   - -DCOMES_BY: the first two, but for timers that are left to sysmon: of an M that found work on its way when it was
+ *     not soon. And if a P idles, no goroutine is in the global queue
  *
  * What is abstracted:
  *   - memory is sequentially consistent
@@ -23,13 +28,19 @@
  *     hints are read and written as there; a timer is in no heap, or in one, waiting, modified, deleted or modifying
  *   - runnable goroutines, resetspinning and dozing: wake.pml. A timer that fires is done with
  *   - left out: sysmon, which in the end sees a timer that is overdue; handing off a P; looking at the poller without
- *     blocking, which leaves a break where it is; clearing stopped timers in check, as tidy does that, too; timers that
- *     an M arms on its own stack with nothing to run (comes_by)
+ *     blocking, which leaves a break where it is; clearing stopped timers in check, as tidy does that, too
+ *   - -DCOMES_BY: the Ps' own queues, where an M that comes by has nothing. No M sleeps in the poller for a descriptor, so
+ *     that it happens often that nobody sleeps there
  *   - what is done under sched.mutex is one step, but for idle_p_put, as the mask of Ps with timers is read without it
  *   - a poll also ends for no reason (EINTR), once
  *   - -DIO: somebody waits for a descriptor all the time; no descriptor gets ready
  *
- * States: 2,041,423; with -DENDS 733,628. With -Darmings=2, which takes 3.7 GB: about 75 million.
+ * The second look of who goes to sleep (P2) makes its sleep shorter for a timer that was armed meanwhile. So does the M
+ * that the armer sends, which finds the poller taken and breaks the sleep off: each would do without the other
+ * (MUTANT_second_look_in_vain, MUTANT_taken_not_broken_off), but not for an M that comes by, which sends nobody.
+ *
+ * States: 2,041,423; with -DENDS 733,628; with -DCOMES_BY 10,694,916. With -Darmings=2, which takes 3.7 GB: about 75
+ * million.
  */
 
 #define ps 2
@@ -39,6 +50,9 @@
 #define end_of_time 4
 #ifndef armings
 #define armings 1 /* of the armer */
+#endif
+#ifdef COMES_BY
+#define soon 2 /* timer_is_soon: sysmon might be too late for it */
 #endif
 #ifndef foreigners
 #ifdef ENDS
@@ -71,6 +85,11 @@ byte idle_p_list;
 bool mutex;
 bool timer_mask[ps];
 bool last_poll = true; /* false: 0, somebody blocks in the poller */
+byte global_size;
+bool event; /* a goroutine's descriptor is ready */
+byte to_arm = armings;
+bool computes[ms]; /* its goroutine, for ever */
+bool left_to_sysmon;
 byte poll_until;
 byte holder[ps] = none;
 
@@ -281,16 +300,97 @@ inline acquirep() {
   q = none
 }
 
+#ifdef COMES_BY
+inline sleeps_next() {
+  atomic {
+    if
+    :: heap[0] == none -> y = 0
+    :: heap[1] == none -> y = 1
+    fi;
+    if
+    :: t = 2
+    :: t = 3
+    :: t = 4
+    fi
+  }
+}
+
+inline add() {
+  atomic {
+    settled(p);
+    run_heads(p, false);
+    heap[y] = p;
+    when[y] = t;
+    first = (head(p) == y);
+    publish(p)
+  }
+}
+
+/* arm_timer, by a goroutine that parks (comes_by) or runs on. */
+inline arm(parks) {
+  sleeps_next();
+#ifdef MUTANT_looks_before_it_arms
+  seen = last_poll;
+  add();
+  if
+  :: atomic { first && parks && seen -> first = false }
+  :: atomic { first && !(parks && seen) -> first = false } wake_net_poller(t)
+#else
+  add();
+  if
+#ifdef MUTANT_comes_by_beside_a_sleeper
+  :: atomic { first && parks -> first = false }
+  :: atomic { first && !parks -> first = false } wake_net_poller(t)
+#else
+  :: atomic { first && parks && last_poll -> first = false }
+  :: atomic { first && !(parks && last_poll) -> first = false } wake_net_poller(t)
+#endif
+#endif
+  :: !first
+  fi;
+  atomic { seen = false; y = 0; t = 0 }
+}
+
+/* if somebody has to sleep in the poller: timer_is_soon */
+inline send_another() {
+  earliest_timer();
+  if
+  :: atomic { x != 0 && x < now + soon -> x = 0 } wakep()
+  :: atomic { x >= now + soon -> x = 0; left_to_sysmon = true }
+  :: x == 0
+  fi
+}
+#endif
+
 proctype M(byte m; byte p) {
   byte q = none;
   byte i, e, w, c, x, until, m2;
   bool spun, h;
+#ifdef COMES_BY
+  byte y, t;
+  bool first, seen;
+#endif
   if
   :: p == none -> goto stopm
+#ifdef COMES_BY
+  :: p == 0 -> goto execute
+  :: p == 1
+#else
   :: p != none
+#endif
   fi;
 top: /* find_runnable */
   check(p);
+#ifdef COMES_BY
+  if
+  :: atomic { event && last_poll -> event = false; goto found } /* look_at_poller */
+  :: !(event && last_poll)
+  fi;
+  if
+  :: atomic { global_size != 0 -> global_size--; goto found }
+  :: global_size == 0
+  fi;
+#endif
   if
   :: m_spinning[m]
   :: atomic { !m_spinning[m] && 2 * spinning < ps - idle_ps -> m_spinning[m] = true; spinning++ }
@@ -302,7 +402,17 @@ top: /* find_runnable */
   :: !timer_mask[1 - p]
   fi;
 give_up:
+#ifdef COMES_BY
+  atomic {
+    !mutex;
+    if
+    :: global_size != 0 -> global_size--; goto found
+    :: else -> mutex = true; holder[p] = none
+    fi
+  }
+#else
   atomic { !mutex -> mutex = true; holder[p] = none }
+#endif
   /* idle_p_put */
 #ifdef MUTANT_mask_of_p_0_cleared /* golang issue 44868 */
   wake_when(p);
@@ -329,6 +439,18 @@ give_up:
   :: atomic { spun -> m_spinning[m] = false; spinning-- } /* S2 */
   :: !spun
   fi;
+#ifdef COMES_BY
+  /* recheck_queues */
+  if
+  :: global_size != 0 ->
+    atomic { !mutex; idle_p_get() }
+    if
+    :: atomic { q != none -> acquirep(); spun = false; m_spinning[m] = true } spinning++; goto top
+    :: q == none
+    fi
+  :: global_size == 0
+  fi;
+#endif
   /* tidy_timers */
   tidy(0);
   tidy(1);
@@ -352,13 +474,19 @@ give_up:
   :: atomic { last_poll -> last_poll = false }
   :: !last_poll ->
     if
+#ifdef MUTANT_taken_not_broken_off
+    :: true
+#else
     :: until != 0 && (poll_until == 0 || poll_until > until) -> netpoll_break()
     :: !(until != 0 && (poll_until == 0 || poll_until > until))
+#endif
     fi;
     goto stopm
   fi;
-  poll_until = until;
-#ifdef MUTANT_no_second_look
+#ifndef MUTANT_until_said_late
+  poll_until = until; /* P1 */
+#endif
+#ifdef MUTANT_no_second_look /* P2 */
   x = until;
 #else
   earliest_timer();
@@ -369,12 +497,14 @@ give_up:
 #ifndef MUTANT_sleeps_for_a_stopped_timer
     :: x == 0 && !anybody_waits_for_io -> h = false /* looks again */
 #endif
+#ifndef MUTANT_second_look_in_vain
     :: x != 0 && (until == 0 || x < until) -> until = x
+#endif
     :: else
     fi;
     x = 0
   }
-  poll_until = until;
+  poll_until = until; /* P3 */
   /* netpoll */
   if
   :: !h || (until != 0 && until <= now) /* netpoll with delay 0 drains nothing... */
@@ -426,6 +556,58 @@ end_stopped:
     acquirep();
     goto top
   }
+#ifdef COMES_BY
+found: /* schedule */
+  if
+  :: atomic { m_spinning[m] -> m_spinning[m] = false; spinning-- } /* resetspinning */
+    if
+    :: idle_ps == 0
+    :: idle_ps != 0 ->
+      if
+      :: global_size != 0 -> wakep()
+      :: global_size == 0 ->
+#ifndef MUTANT_spinner_sends_nobody
+        if
+        :: last_poll -> send_another()
+        :: !last_poll
+        fi
+#endif
+      fi
+    fi
+  :: !m_spinning[m] ->
+#ifndef MUTANT_finder_sends_nobody
+    if
+    :: idle_ps != 0 ->
+      if
+      :: last_poll -> send_another()
+      :: !last_poll
+      fi
+    :: idle_ps == 0
+    fi
+#endif
+  fi;
+execute:
+  atomic {
+    computes[m] = true;
+    if
+    :: true
+    :: now < 3 -> now >= 3 /* at some time */
+    fi;
+    computes[m] = false
+  }
+  if
+  :: atomic { to_arm != 0 -> to_arm-- } arm(true); goto top
+#ifdef MUTANT_comes_by_although_it_runs
+  :: atomic { to_arm != 0 -> to_arm-- } arm(true)
+#else
+  :: atomic { to_arm != 0 -> to_arm-- } arm(false)
+#endif
+  :: true
+  fi;
+  computes[m] = true;
+end_computing:
+  false
+#endif
 }
 
 /* --- who arms timers */
@@ -506,6 +688,29 @@ proctype armer() {
 #endif
 }
 
+#ifdef COMES_BY
+proctype foreign() {
+  byte q = none;
+  byte n, m2;
+  do
+  :: n < foreigners ->
+    if
+    :: true
+    :: true -> now >= 2 /* at some time */
+    fi;
+    n++;
+    if
+    :: event = true
+    :: atomic { !mutex; global_size++ }
+      if
+      :: idle_ps != 0 -> wakep()
+      :: idle_ps == 0
+      fi
+    fi
+  :: break /* or never */
+  od
+}
+#else
 proctype foreign() {
   byte q = none;
   byte n, e, m2, h, x, t;
@@ -515,6 +720,8 @@ proctype foreign() {
   :: n == foreigners -> break
   od
 }
+
+#endif
 
 proctype signal() {
   if
@@ -527,6 +734,7 @@ proctype signal() {
 #define deadline(x) (heap[x] == none || deleted[x] -> 0 : (next_when[x] != 0 -> next_when[x] : when[x]))
 #define sleeps(m, d) (sleeps_until[m] != none && sleeps_until[m] != 0 && sleeps_until[m] <= d)
 #define in_time(d) (d == 0 || (d > now && (sleeps(0, d) || sleeps(1, d) || sleeps(2, d))))
+#define held(p) (holder[p] != none && computes[holder[p]])
 #define in_vain(m) (sleeps_until[m] != none && sleeps_until[m] != 0)
 
 proctype clock() {
@@ -535,8 +743,14 @@ end_of_time_:
   :: atomic {
       timeout;
       assert(spinning == 0 && !mutex && idle_ps == in_idle_list[0] + in_idle_list[1]);
+#ifdef COMES_BY
+      assert((in_idle_list[0] || held(0)) && (in_idle_list[1] || held(1)));
+      assert(idle_ps == 0 || global_size == 0);
+      assert(idle_ps == 0 || left_to_sysmon || (in_time(deadline(0)) && in_time(deadline(1))));
+#else
       assert(idle_ps != 0 && (idle_ps == ps || holder[1] != none));
       assert(in_time(deadline(0)) && in_time(deadline(1)));
+#endif
 #ifdef ENDS
       assert(idle_ps < ps || deadline(0) != 0 || deadline(1) != 0 || !(in_vain(0) || in_vain(1) || in_vain(2)));
 #endif
@@ -551,15 +765,24 @@ end_of_time_:
 init {
   atomic {
     holder[0] = 0;
+#ifdef COMES_BY
+    holder[1] = 1;
+#else
     holder[1] = 3;
+#endif
     timer_mask[0] = true;
     timer_mask[1] = true;
     heap[1] = 1;
     when[1] = 3;
     head_when[1] = 3;
     run M(0, 0);
+#ifdef COMES_BY
+    run M(1, 1);
+    run M(2, none);
+#else
     run M(1, none);
     run armer();
+#endif
     run foreign();
 #ifdef SIGNAL
     run signal();

@@ -2,93 +2,11 @@
 // ready computes on and nobody may take its P. Where two threads have to meet at one place, the test holds the lock
 // that one of them has to wait for there.
 
-#include "sched/proc.hpp"
-#include "tests/go/helpers.hpp"
+#include "tests/sched/helpers.hpp"
 #include "tests/support/catch.hpp"
-
-#include <array>
-#include <atomic>
-#include <thread>
 
 using namespace weft::test;
 using weft::chan;
-namespace rt = weft::rt;
-
-namespace {
-
-constexpr auto a_moment = 2ms;  // for others to get where they have to wait
-
-// Without a call into weft, so the P stays where it is; and without the processor, which others may need.
-void stay_until(const std::atomic<bool>& condition) {
-  auto give_up = clock::now() + late;
-  while (!condition && clock::now() < give_up) std::this_thread::sleep_for(50us);
-}
-
-// sched.mutex, held by a thread: Ms wait there to give up their Ps and to get new ones.
-class held_scheduler {
- public:
-  held_scheduler()
-      : thread_([this] {
-          rt::lock_guard hold(rt::sched.mutex);
-          holds_ = true;
-          stay_until(over_);
-        }) {
-    stay_until(holds_);
-  }
-  ~held_scheduler() { release(); }
-  void release() {
-    over_ = true;
-    if (thread_.joinable()) thread_.join();
-  }
-
- private:
-  std::atomic<bool> holds_{false}, over_{false};
-  std::thread thread_;
-};
-
-// An M that spins and may find the work, or may find other work.
-class pretended_spinner {
- public:
-  pretended_spinner() { rt::sched.spinning.fetch_add(1, rt::seq_cst); }
-  ~pretended_spinner() { stop(); }
-  void stop() {
-    if (std::exchange(spins_, false)) rt::sched.spinning.fetch_sub(1, rt::seq_cst);
-  }
-
- private:
-  bool spins_ = true;
-};
-
-// A goroutine that waits to be made ready.
-struct sleeper {
-  chan<int> c;
-  std::atomic<bool> ran{false};
-  weft::task<void> goroutine = weft::spawn([this] {
-    c.recv();
-    ran = true;
-  });
-
-  bool wake() { return c.try_send(1); }  // false: it does not wait yet
-  bool runs() {
-    stay_until(ran);
-    return ran;
-  }
-  ~sleeper() { c.close(); }
-};
-
-// A goroutine that computes on the other P until it is told to stop.
-struct neighbour {
-  std::atomic<bool> computes{false}, over{false};
-  weft::task<void> goroutine = weft::spawn([this] {
-    weft::no_preemption alone;
-    computes = true;
-    stay_until(over);
-  });
-
-  ~neighbour() { over = true; }
-};
-
-}  // namespace
 
 // A2.
 TEST_CASE("wake: whoever makes a goroutine ready wakes somebody for it") {

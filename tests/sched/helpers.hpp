@@ -1,0 +1,92 @@
+// Two threads meet at one place: what the tests of the running scheduler share.
+#pragma once
+
+#include "sched/proc.hpp"
+#include "tests/go/helpers.hpp"
+
+#include <atomic>
+#include <thread>
+#include <utility>
+
+namespace weft::test {
+
+namespace rt = weft::rt;
+
+inline constexpr auto a_moment = 2ms;  // for others to get where they have to wait
+
+// False: it did not come to it. Without a call into weft, so the P stays where it is; and without the processor, which
+// others may need.
+inline bool stay_until(const std::function<bool()>& condition, clock::duration limit = late) {
+  auto give_up = clock::now() + limit;
+  while (!condition()) {
+    if (clock::now() > give_up) return false;
+    std::this_thread::sleep_for(50us);
+  }
+  return true;
+}
+inline bool stay_until(const std::atomic<bool>& condition) {
+  return stay_until([&] { return condition.load(); });
+}
+
+// sched.mutex, held by a thread: Ms wait there to give up their Ps and to get new ones.
+class held_scheduler {
+ public:
+  held_scheduler()
+      : thread_([this] {
+          rt::lock_guard hold(rt::sched.mutex);
+          holds_ = true;
+          stay_until(over_);
+        }) {
+    stay_until(holds_);
+  }
+  ~held_scheduler() { release(); }
+  void release() {
+    over_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  std::atomic<bool> holds_{false}, over_{false};
+  std::thread thread_;
+};
+
+// An M that spins and may find the work, or may find other work.
+class pretended_spinner {
+ public:
+  pretended_spinner() { rt::sched.spinning.fetch_add(1, rt::seq_cst); }
+  ~pretended_spinner() { stop(); }
+  void stop() {
+    if (std::exchange(spins_, false)) rt::sched.spinning.fetch_sub(1, rt::seq_cst);
+  }
+
+ private:
+  bool spins_ = true;
+};
+
+// A goroutine that waits to be made ready.
+struct sleeper {
+  chan<int> c;
+  std::atomic<bool> ran{false};
+  weft::task<void> goroutine = weft::spawn([this] {
+    c.recv();
+    ran = true;
+  });
+
+  bool wake() { return c.try_send(1); }  // false: it does not wait yet
+  bool runs() { return stay_until(ran); }
+  ~sleeper() { c.close(); }
+};
+
+// A goroutine that computes on the other P until it is told to stop.
+struct neighbour {
+  std::atomic<bool> computes{false}, over{false};
+  weft::task<void> goroutine = weft::spawn([this] {
+    weft::no_preemption alone;
+    computes = true;
+    stay_until(over);
+  });
+
+  ~neighbour() { over = true; }
+};
+
+}  // namespace weft::test

@@ -1,0 +1,368 @@
+// How an M goes to sleep (find.cpp, timing.cpp): dozing, sleeping in the poller, coming by. What others do between two
+// of its steps is done where it calls another file: the linker puts functions of this test in between.
+//
+// Kills these mutants (tests/mutants): doze-*, comes-by-*, poller-no-second-look, pin-poller-does-not-look.
+
+#include "netpoll/netpoll.hpp"
+#include "tests/sched/helpers.hpp"
+#include "tests/support/catch.hpp"
+
+#include <optional>
+
+using namespace weft::test;
+using weft::chan;
+
+namespace {
+
+// How a doze passes, which lasts 100 µs else.
+enum class doze {
+  as_usual,
+  until_woken,
+  with_help_wanted,  // meanwhile somebody wants help, so that it dozes on after it
+};
+std::atomic<doze> dozes{doze::as_usual};
+
+class doze_for {
+ public:
+  explicit doze_for(doze d) { dozes = d; }
+  ~doze_for() {
+    dozes = doze::as_usual;
+    // Whoever dozes by now has seen this, or is seen here.
+    rt::lock_guard hold(rt::sched.mutex);
+    if (rt::M* m = rt::sched.dozer.exchange(nullptr, rt::seq_cst)) m->parked.wakeup();
+  }
+};
+
+// Holds up an M at its n-th look at the earliest timer; there is one timer only.
+class stop_at_look {
+ public:
+  enum class since {
+    tidying,  // one that is about to sleep in the poller; from the second look on, it has said that it does
+    here,     // where count_from_here() was called
+  };
+  stop_at_look(int n, since from) {
+    passed_ = false;
+    from_ = from;
+    at_ = n;
+  }
+  ~stop_at_look() {
+    at_ = 0;
+    passed_ = true;
+  }
+  bool reached() {
+    return stay_until([] { return at_ == 0; });
+  }
+  void let_pass() { passed_ = true; }
+
+  static void count_from_here() { looks_ = 0; }
+  static void tidied() {
+    if (from_ == since::tidying) looks_ = 0;
+  }
+  static void looked() {
+    if (at_ == 0 || ++looks_ != at_) return;
+    at_ = 0;
+    stay_until(passed_);
+  }
+
+ private:
+  static constexpr int not_counted = 1000;
+  static inline thread_local int looks_ = not_counted;
+  static inline std::atomic<int> at_{0};
+  static inline std::atomic<since> from_{since::tidying};
+  static inline std::atomic<bool> passed_{true};
+};
+
+// All timers seem to be due in some milliseconds, at any time: too soon for sysmon, and none is run.
+std::atomic<bool> timers_seem_soon{false};
+
+bool somebody_polls() { return rt::sched.last_poll.load(rt::seq_cst) == 0; }
+
+// All Ms but so many sleep on their notes, and so many Ps idle.
+bool sleep_on_notes(std::uint32_t but, std::uint32_t idle_ps) {
+  return stay_until([=] {
+    rt::lock_guard hold(rt::sched.mutex);
+    return rt::sched.idle_ms + but == rt::sched.live_ms && rt::sched.idle_ps.load(rt::seq_cst) == idle_ps;
+  });
+}
+
+}  // namespace
+
+extern "C" bool __real__ZN4weft2rt16futex_wait_untilEPSt6atomicIjEjl(rt::atomic<std::uint32_t>*, std::uint32_t,
+                                                                     rt::nanos);
+extern "C" bool __wrap__ZN4weft2rt16futex_wait_untilEPSt6atomicIjEjl(rt::atomic<std::uint32_t>* word,
+                                                                     std::uint32_t expected, rt::nanos deadline) {
+  rt::M* dozer = rt::sched.dozer.load(rt::seq_cst);
+  if (dozer && static_cast<void*>(word) == static_cast<void*>(&dozer->parked)) {
+    if (dozes == doze::until_woken) deadline += rt::second * 3600;
+    if (dozes == doze::with_help_wanted) rt::sched.help_wanted.store(true, rt::relaxed);
+  }
+  return __real__ZN4weft2rt16futex_wait_untilEPSt6atomicIjEjl(word, expected, deadline);
+}
+
+extern "C" void __real__ZN4weft2rt10timer_heap4tidyEv(rt::timer_heap*);
+extern "C" void __wrap__ZN4weft2rt10timer_heap4tidyEv(rt::timer_heap* heap) {
+  __real__ZN4weft2rt10timer_heap4tidyEv(heap);
+  stop_at_look::tidied();
+}
+
+extern "C" rt::nanos __real__ZNK4weft2rt10timer_heap9wake_whenEv(const rt::timer_heap*);
+extern "C" rt::nanos __wrap__ZNK4weft2rt10timer_heap9wake_whenEv(const rt::timer_heap* heap) {
+  rt::nanos when = __real__ZNK4weft2rt10timer_heap9wake_whenEv(heap);
+  if (when == 0) return 0;
+  stop_at_look::looked();
+  return timers_seem_soon ? rt::nanotime() + 5 * rt::millisecond : when;
+}
+
+// D2. When the goroutines are made ready no P idles, so nobody is woken for them.
+TEST_CASE("doze: who dozes has seen what was made ready before") {
+  weft::run(
+      [] {
+        for (int i = 0; i < 3; ++i) {
+          sleeper one, another;
+          neighbour other;
+          weft::sleep(a_moment);
+          stay_until(other.computes);
+          weft::no_preemption alone;
+          doze_for dozing(doze::until_woken);
+          held_scheduler held;
+          other.over = true;
+          std::this_thread::sleep_for(a_moment);
+          rt::sched.help_wanted.store(true, rt::relaxed);
+          bool woken = one.wake() && another.wake();  // the second one is next, so the first one is in the ring
+          held.release();
+          if (woken) CHECK(one.runs());
+        }
+      },
+      {.procs = 2});
+}
+
+// D3.
+TEST_CASE("doze: who was taken off waits for the wake-up") {
+  weft::run(
+      [] {
+        neighbour other;
+        weft::sleep(a_moment);
+        stay_until(other.computes);
+        weft::no_preemption alone;
+        rt::M* dozer = nullptr;
+        {
+          doze_for dozing(doze::with_help_wanted);
+          rt::sched.help_wanted.store(true, rt::relaxed);
+          other.over = true;
+          REQUIRE(stay_until([&] { return (dozer = rt::sched.dozer.exchange(nullptr, rt::seq_cst)) != nullptr; }));
+        }
+        rt::sched.help_wanted.store(false, rt::relaxed);
+        CHECK_FALSE(stay_until([] { return rt::sched.spinning.load(rt::seq_cst) == 0; }, 20ms));
+        dozer->parked.wakeup();
+        CHECK(stay_until([] { return rt::sched.spinning.load(rt::seq_cst) == 0; }));
+      },
+      {.procs = 2});
+}
+
+// D4. Nobody wakes the dozer for what is next on a P.
+TEST_CASE("doze: what lies in runnext is seen after it, however often help is wanted") {
+  weft::run(
+      [] {
+        for (int i = 0; i < 3; ++i) {
+          sleeper one;
+          neighbour other;
+          weft::sleep(a_moment);
+          stay_until(other.computes);
+          weft::no_preemption alone;
+          doze_for dozing(doze::with_help_wanted);
+          rt::sched.help_wanted.store(true, rt::relaxed);
+          other.over = true;
+          CHECK(stay_until([] { return rt::sched.dozer.load(rt::seq_cst) != nullptr; }));
+          if (one.wake()) CHECK(one.runs());
+        }
+      },
+      {.procs = 2});
+}
+
+// P2. Else it would hide a deadlock.
+TEST_CASE("poller: nobody sleeps there for a timer that was stopped meanwhile") {
+  weft::run(
+      [] {
+        weft::no_preemption alone;
+        stop_at_look stop(1, stop_at_look::since::tidying);
+        auto something = weft::after_func(1h, [] {});
+        CHECK(stop.reached());
+        something.stop();
+        for (int i = 0; i < 2; ++i) rt::sched.all_ps[i].load(rt::acquire)->timers.tidy();  // as one that goes to sleep
+        stop.let_pass();
+        CHECK(sleep_on_notes(1, 1));
+        rt::netpoll_break();
+      },
+      {.procs = 2});
+}
+
+// L2.
+TEST_CASE("poller: nobody sleeps there whose pinned goroutine was made ready before") {
+  weft::run(
+      [] {
+        chan<int> c;
+        std::optional<weft::func_timer> something;
+        std::atomic<rt::M*> owner{nullptr};
+        std::atomic<bool> ran{false};
+        stop_at_look stop(2, stop_at_look::since::tidying);
+        weft::no_preemption alone;  // so the goroutine runs on another M, and one more has to come for it
+        auto pinned = weft::spawn([&] {
+          weft::pin here;
+          something = weft::after_func(1h, [] {});
+          owner = rt::this_m();
+          c.recv();
+          ran = true;
+        });
+        CHECK(stop.reached());
+        bool woken = c.try_send(1);
+        CHECK(woken);
+        CHECK(stay_until([&] { return (owner.load()->requests.load(rt::seq_cst) & rt::request::pinned) != 0; }));
+        { rt::lock_guard delivered(rt::sched.mutex); }
+        stop.let_pass();
+        CHECK(stay_until(ran));
+        something->stop();
+        rt::netpoll_break();
+      },
+      {.procs = 2});
+}
+
+// --- comes_by (timing.cpp): the last goroutine of a P goes to sleep, and its M has told nobody of the timer
+
+namespace {
+
+// In a thread, while no goroutine runs. One M is in a system call.
+template <class F>
+void run_beside(F f) {
+  weft::run([&] { weft::blocking([&] { std::thread(f).join(); }); }, {.procs = 2});
+}
+
+// Goes to sleep, in a moment.
+struct goes_to_sleep {
+  explicit goes_to_sleep(clock::duration d) : limit(d) {}
+  ~goes_to_sleep() {
+    c.close();
+    stay_until(over);
+  }
+
+  const clock::duration limit;
+  chan<int> c;
+  std::atomic<bool> runs{false}, shall_sleep{false}, over{false};
+  const bool started = (weft::go([this] {
+                          weft::no_preemption alone;
+                          runs = true;
+                          stay_until(shall_sleep);
+                          stop_at_look::count_from_here();
+                          int v;
+                          (void)c.recv_for(v, limit);
+                          over = true;
+                        }),
+                        stay_until(runs));
+};
+
+// Is found by an M that looks into the global queue, and computes until it is seen that somebody sleeps for the timer.
+struct found_work {
+  explicit found_work(std::function<bool()> slept_for) : condition(std::move(slept_for)) {}
+
+  // Under sched.mutex. Nobody is woken for it, as if all were about to look.
+  void append() {
+    rt::G* it = g;
+    it->set_state(rt::g_state::waiting, rt::g_state::runnable);
+    rt::global_put(it);
+  }
+  bool sees_it() {
+    stay_until(over);
+    return seen;
+  }
+
+  const std::function<bool()> condition;
+  std::atomic<rt::G*> g{nullptr};
+  std::atomic<bool> over{false};
+  bool seen = false;
+  const bool started = (weft::go([this] {
+                          weft::no_preemption alone;
+                          {
+                            rt::runtime_scope scope;
+                            g = scope.g();
+                            scope.resumed_on(rt::park(scope.m(), nullptr, nullptr, rt::wait_reason::chan_recv));
+                          }
+                          seen = stay_until(condition);
+                          over = true;
+                        }),
+                        stay_until([this] { return g != nullptr; }) && sleep_on_notes(1, 2));
+};
+
+}  // namespace
+
+TEST_CASE("comes_by: who finds work on its way sends another one to the poller") {
+  run_beside([] {
+    found_work work(somebody_polls);
+    goes_to_sleep sleeper(1h);
+    CHECK(sleep_on_notes(2, 1));
+    timers_seem_soon = true;
+    stop_at_look stop(1, stop_at_look::since::here);
+    sleeper.shall_sleep = true;
+    CHECK(stop.reached());
+    CHECK(!somebody_polls());
+    {
+      rt::lock_guard hold(rt::sched.mutex);
+      work.append();
+    }
+    stop.let_pass();
+    CHECK(work.sees_it());
+    timers_seem_soon = false;
+  });
+}
+
+TEST_CASE("comes_by: who finds work at last, when it spins, sends another one to the poller") {
+  run_beside([] {
+    found_work work(somebody_polls);
+    goes_to_sleep sleeper(1h);
+    CHECK(sleep_on_notes(2, 1));
+    timers_seem_soon = true;
+    {
+      rt::lock_guard hold(rt::sched.mutex);
+      sleeper.shall_sleep = true;
+      CHECK(stay_until([] { return rt::sched.spinning.load(rt::seq_cst) == 1; }));
+      std::this_thread::sleep_for(a_moment);  // it wants to give up its P
+      CHECK(!somebody_polls());
+      work.append();
+    }
+    CHECK(work.sees_it());
+    timers_seem_soon = false;
+  });
+}
+
+TEST_CASE("comes_by: not if somebody sleeps in the poller for longer") {
+  run_beside([] {
+    found_work work([] {
+      rt::nanos until = rt::sched.poll_until.load(rt::seq_cst);
+      return somebody_polls() && until != 0 && until < rt::nanotime() + 2700 * rt::second;
+    });
+    auto far = weft::after_func(1h, [] {});
+    CHECK(stay_until([] { return rt::sched.poll_until.load(rt::seq_cst) != 0; }));
+    CHECK(sleep_on_notes(2, 2));
+    goes_to_sleep sleeper(30min);
+    CHECK(sleep_on_notes(3, 1));
+    stop_at_look stop(1, stop_at_look::since::here);
+    sleeper.shall_sleep = true;
+    CHECK(stop.reached());
+    {
+      rt::lock_guard hold(rt::sched.mutex);
+      work.append();
+    }
+    stop.let_pass();
+    CHECK(work.sees_it());
+    far.stop();
+  });
+}
+
+TEST_CASE("comes_by: not if the goroutine runs on") {
+  weft::run(
+      [] {
+        weft::no_preemption alone;
+        auto something = weft::after_func(1h, [] {});
+        CHECK(stay_until([] { return somebody_polls(); }));
+        something.stop();
+      },
+      {.procs = 2});
+}

@@ -1,5 +1,6 @@
 #include "runtime/stack.hpp"
 
+#include "runtime/advise.hpp"
 #include "runtime/mapped_array.hpp"
 #include "runtime/never_destroyed.hpp"
 #include "runtime/report.hpp"
@@ -13,6 +14,10 @@
 #include <sys/mman.h>
 #include <utility>
 #include <vector>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 namespace weft::rt {
 
@@ -81,32 +86,34 @@ void* map(std::size_t bytes, int more_flags = 0) {
   return p;
 }
 
-std::byte* map_slab(std::size_t bytes) {
+std::byte* map_slabs(std::size_t bytes) {
   void* p = map(bytes, MAP_STACK);
   // A huge page under a stack top would cost 2 MiB for a goroutine that needs one page.
   ::madvise(p, bytes, MADV_NOHUGEPAGE);
   return static_cast<std::byte*>(p);
 }
 
-// Under c->mutex.
-void add_slab(stack_class* c) {
+// Under c->mutex. In one mapping.
+void add_slabs(stack_class* c, std::size_t n) {
   std::size_t slots = c->slots_per_slab();
-  if (c->slabs.size() == c->slabs.capacity()) c->slabs.reserve(std::max<std::size_t>(8, 2 * c->slabs.size()));
-  c->free.reserve(c->slots() + slots, c->free_count);
+  if (c->slabs.size() + n > c->slabs.capacity()) c->slabs.reserve(std::max(c->slabs.size() + n, 2 * c->slabs.size()));
+  c->free.reserve(c->slots() + n * slots, c->free_count);
   {
     // A stack whose overflow nobody could name is none.
     lock_guard hold(table.mutex);
     if (!published.ranges) published.ranges = static_cast<slab_range*>(map(max_published * sizeof(slab_range)));
   }
-  std::byte* base = map_slab(slots * c->size);
-  c->slabs.push_back({base, c->all_slots()});
-  c->bare += slots;
+  std::byte* base = map_slabs(n * slots * c->size);
+  for (; n > 0; --n, base += slots * c->size) {
+    c->slabs.push_back({base, c->all_slots()});
+    c->bare += slots;
 
-  lock_guard hold(table.mutex);
-  std::size_t n = published.count.load(relaxed);
-  if (n < max_published) {
-    published.ranges[n] = {base, c->size, static_cast<std::uint32_t>(slots)};
-    published.count.store(n + 1, release);  // partner: stack_guard_owner
+    lock_guard hold(table.mutex);
+    std::size_t i = published.count.load(relaxed);
+    if (i < max_published) {
+      published.ranges[i] = {base, c->size, static_cast<std::uint32_t>(slots)};
+      published.count.store(i + 1, release);  // partner: stack_guard_owner
+    }
   }
 }
 
@@ -115,30 +122,73 @@ stack* header_of(std::byte* slot, std::size_t size, std::size_t index) noexcept 
   return reinterpret_cast<stack*>(slot + size - colour - sizeof(stack));
 }
 
-// Under c->mutex; some slot is bare: the first is taken, so that the last slabs become free.
-stack* take_bare(stack_class* c) noexcept {
+// Bare slots of one slab that somebody is about to make stacks of. They are in neither set, and without a header.
+struct claim {
+  std::byte* base;
+  std::size_t slab_number;
+  slot_set slots;
+  slot_set raw;  // of these
+};
+
+// Under c->mutex; some slot is bare: up to n of the first ones, so that the last slabs become free.
+claim claim_bare(stack_class* c, std::size_t n) noexcept {
   while ((c->slabs[c->first_bare].raw | c->slabs[c->first_bare].cold) == 0) ++c->first_bare;
   slab& in = c->slabs[c->first_bare];
-  auto i = static_cast<std::size_t>(std::countr_zero(in.raw | in.cold));
-  slot_set me = slot_set{1} << i;
-  std::byte* slot = in.base + i * c->size;
-  bool fresh = in.raw & me;
-  if (fresh) {
-    in.guards[static_cast<int>(install_guard(slot, i == 0))] |= me;
+  slot_set slots = in.raw | in.cold;
+  for (slot_set rest = slots; rest != 0; rest &= rest - 1, --n) {
+    if (n == 0) {
+      slots &= ~rest;
+      break;
+    }
   }
-  in.raw &= ~me;
-  in.cold &= ~me;
-  --c->bare;
+  claim mine{in.base, c->first_bare, slots, in.raw & slots};
+  in.raw &= ~slots;
+  in.cold &= ~slots;
+  c->bare -= static_cast<std::size_t>(std::popcount(slots));
+  return mine;
+}
 
-  auto* s = new (header_of(slot, c->size, c->first_bare * c->slots_per_slab() + i)) stack;
-  s->lo = slot + page;
-  s->hi = reinterpret_cast<std::byte*>(s);
-  s->origin = c;
-  s->slab_number = static_cast<std::uint32_t>(c->first_bare);
-  s->has_canary = in.guards[static_cast<int>(guard_kind::canary)] & me;
-  if (s->has_canary) write_canary(s->lo);
-  if (fresh) tell_valgrind_of_stack(s->lo, s->hi);
-  return s;
+template <class F>
+void for_each_slot(slot_set slots, F f) {
+  for (; slots != 0; slots &= slots - 1) f(static_cast<std::size_t>(std::countr_zero(slots)));
+}
+
+// Without the lock, since the kernel takes its time. The stacks of the claimed slots, guarded; how many.
+std::size_t make_stacks(stack_class* c, const claim& mine, stack** out) noexcept {
+  std::byte* pages[most_advised_at_once];
+  std::size_t n = 0;
+  for_each_slot(mine.raw, [&](std::size_t i) { pages[n++] = mine.base + i * c->size; });
+  guard_kind kinds[most_advised_at_once];
+  install_guards(pages, n, mine.base, kinds);
+  slot_set guards[guard_kinds]{};
+  n = 0;
+  for_each_slot(mine.raw, [&](std::size_t i) { guards[static_cast<int>(kinds[n++])] |= slot_set{1} << i; });
+  slot_set canaries;
+  {
+    lock_guard hold(c->mutex);
+    slab& in = c->slabs[mine.slab_number];
+    for (int k = 0; k < guard_kinds; ++k) in.guards[k] |= guards[k];
+    canaries = in.guards[static_cast<int>(guard_kind::canary)];
+  }
+
+  // Each top page is touched at once: one page fault for many costs less.
+  n = 0;
+  for_each_slot(mine.slots, [&](std::size_t i) { pages[n++] = mine.base + (i + 1) * c->size - page; });
+  if (n > 1) advise_each(pages, n, MADV_POPULATE_WRITE);
+  n = 0;
+  for_each_slot(mine.slots, [&](std::size_t i) {
+    std::byte* slot = mine.base + i * c->size;
+    auto* s = new (header_of(slot, c->size, mine.slab_number * c->slots_per_slab() + i)) stack;
+    s->lo = slot + page;
+    s->hi = reinterpret_cast<std::byte*>(s);
+    s->origin = c;
+    s->slab_number = static_cast<std::uint32_t>(mine.slab_number);
+    s->has_canary = canaries >> i & 1;
+    if (s->has_canary) write_canary(s->lo);
+    if (mine.raw >> i & 1) tell_valgrind_of_stack(s->lo, s->hi);
+    out[n++] = s;
+  });
+  return n;
 }
 
 }  // namespace
@@ -168,22 +218,32 @@ std::size_t stack_in_use(stack_class* c) noexcept {
 
 void stack_reserve(stack_class* c, std::size_t n) {
   lock_guard hold(c->mutex);
-  while (c->slots() < n) add_slab(c);
+  if (c->slots() >= n) return;
+  std::size_t slabs = (n - c->slots() - 1) / c->slots_per_slab() + 1;
+  try {
+    add_slabs(c, slabs);
+  } catch (const std::bad_alloc&) {  // one by one there may be room, where address space is limited
+    if (slabs == 1) throw;
+    while (c->slots() < n) add_slabs(c, 1);
+  }
 }
 
-stack* stack_take(stack_class* c) {
-  lock_guard hold(c->mutex);
-  if (c->free_count > 0) return c->free[--c->free_count];
-  if (c->bare == 0) add_slab(c);
-  return take_bare(c);
-}
-
-std::size_t stack_take_free(stack_class* c, stack** out, std::size_t n) noexcept {
-  lock_guard hold(c->mutex);
-  n = std::min(n, c->free_count);
-  c->free_count -= n;
-  std::copy_n(c->free.data() + c->free_count, n, out);
-  return n;
+std::size_t stack_take(stack_class* c, stack** out, std::size_t n) {
+  claim mine;
+  {
+    lock_guard hold(c->mutex);
+    if (c->free_count > 0) {
+      n = std::min(n, c->free_count);
+      c->free_count -= n;
+      std::copy_n(c->free.data() + c->free_count, n, out);
+      return n;
+    }
+    if (c->bare == 0) add_slabs(c, 1);
+    // A program with few goroutines gets no memory for more.
+    std::size_t in_use = c->slots() - c->bare;
+    mine = claim_bare(c, std::clamp<std::size_t>(in_use / 8, 1, std::min(n, most_advised_at_once)));
+  }
+  return make_stacks(c, mine, out);
 }
 
 void stack_put(stack_class* c, stack* const* stacks, std::size_t n) noexcept {

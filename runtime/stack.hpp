@@ -59,11 +59,9 @@ std::size_t stack_in_use(stack_class* c) noexcept;
 // From now on the class has n slots, used and unused ones. Throws std::bad_alloc.
 void stack_reserve(stack_class* c, std::size_t n);
 
-// A free stack, and a reserved one where the class's reserve covers all its users. Throws std::bad_alloc.
-stack* stack_take(stack_class* c);
-
-// Up to `n` free ones at once; how many.
-std::size_t stack_take_free(stack_class* c, stack** out, std::size_t n) noexcept;
+// At least one stack and up to `n`; how many. Reserved ones where the class's reserve covers all its users. Throws
+// std::bad_alloc.
+std::size_t stack_take(stack_class* c, stack** out, std::size_t n);
 
 // Gives free stacks back to their class.
 void stack_put(stack_class* c, stack* const* stacks, std::size_t n) noexcept;

@@ -1,5 +1,6 @@
 #include "runtime/stack_guard.hpp"
 
+#include "runtime/advise.hpp"
 #include "runtime/atomic.hpp"
 #include "runtime/fatal.hpp"
 
@@ -72,10 +73,12 @@ guard_kind try_kinds(std::byte* lo, bool lowest) noexcept {
 
 void limit_guards(guard_kind k) noexcept { best.store(k, relaxed); }
 
-guard_kind install_guard(std::byte* lo, bool lowest) noexcept {
-  guard_kind k = try_kinds(lo, lowest);
-  installed[static_cast<int>(k)].fetch_add(1, relaxed);
-  return k;
+void install_guards(std::byte* const* lo, std::size_t n, const std::byte* lowest, guard_kind* kinds) noexcept {
+  std::size_t done = 0;
+  if (n > 1 && best.load(relaxed) == guard_kind::madvise) done = advise_each(lo, n, MADV_GUARD_INSTALL);
+  std::fill_n(kinds, done, guard_kind::madvise);
+  for (std::size_t i = done; i < n; ++i) kinds[i] = try_kinds(lo[i], lo[i] == lowest);
+  for (std::size_t i = 0; i < n; ++i) installed[static_cast<int>(kinds[i])].fetch_add(1, relaxed);
 }
 
 bool remove_guards(std::byte* base, std::size_t bytes, const std::size_t (&count)[guard_kinds]) noexcept {

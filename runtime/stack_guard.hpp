@@ -14,9 +14,10 @@ inline constexpr int guard_kinds = 3;
 // From now on no better kind is used: WEFT_DEBUG=guards, to see a program as on an old kernel.
 void limit_guards(guard_kind best) noexcept;
 
-// Guards the page at `lo`. `lowest`: the first of a slab, which gets a page without access even when these run out, so
-// that an overflow ends there at the latest. Once that is the answer: what a canary does not do is said on stderr.
-guard_kind install_guard(std::byte* lo, bool lowest) noexcept;
+// Guards the pages at lo[0] to lo[n - 1] (at most most_advised_at_once), and says how. `lowest`: the first of the slab,
+// which gets a page without access even when these run out, so that an overflow ends there at the latest. Once a canary
+// is the answer: what it does not do is said on stderr.
+void install_guards(std::byte* const* lo, std::size_t n, const std::byte* lowest, guard_kind* kinds) noexcept;
 
 // Of a mapping with so many guards of each kind. False: they stay.
 bool remove_guards(std::byte* base, std::size_t bytes, const std::size_t (&count)[guard_kinds]) noexcept;

@@ -34,8 +34,11 @@ WEFT_NOINLINE G* let_others_in(P* p, G* next, bool* inherit) noexcept {
   return g;
 }
 
-// The goroutine to switch to without going by the scheduler's loop, or null.
-inline G* next_local(M* m, P* p) noexcept {
+// The goroutine to switch to without going by the scheduler's loop, or null. One that has not begun is given a stack,
+// unless the caller has one to `leave` it; but not a new one: making it takes system calls, and the lock that `commit`
+// gives back would be held meanwhile.
+enum class stack_to { keep, leave };
+inline G* next_local(M* m, P* p, stack_to s) noexcept {
   bool inherit;
   G* g = p->runq.get(&inherit);
   if (!g) return nullptr;
@@ -48,6 +51,13 @@ inline G* next_local(M* m, P* p) noexcept {
       m->picked = g;
       return nullptr;
     }
+  }
+  if (s == stack_to::keep && WEFT_UNLIKELY(!g->context)) {
+    if (!begins_at_once(p, g)) {
+      m->picked = g;
+      return nullptr;
+    }
+    begin(p, g);
   }
   count_dispatch(p, inherit);
   g->set_state(g_state::runnable, g_state::running);
@@ -123,8 +133,7 @@ M* park(M* m, after_switch commit, void* arg, wait_reason why) noexcept {
   if (WEFT_UNLIKELY(must_visit_scheduler(m, p))) {
     if (m->requests.load(relaxed) & request::hazard) return suspend_in_hazard(m, commit, arg);
   } else {
-    next = next_local(m, p);
-    if (next && !next->context) begin(p, next);
+    next = next_local(m, p, stack_to::keep);
   }
   // One place for all: reports put goroutines together that stand at the same places.
   return static_cast<M*>(switch_to(m, next ? next : &m->g0, commit, arg));
@@ -258,9 +267,8 @@ M* yield_now(M* m) noexcept {
     g->set_state(g_state::running, g_state::runnable);
     return suspend(m, queue_again, nullptr);
   }
-  G* next = next_local(m, p);
+  G* next = next_local(m, p, stack_to::keep);
   if (!next && !m->picked && sched.global_size.load(relaxed) == 0) return m;  // nobody else
-  if (next && !next->context) begin(p, next);
   g->set_state(g_state::running, g_state::runnable);
   return static_cast<M*>(switch_to(m, next ? next : &m->g0, queue_again, nullptr));
 }
@@ -288,7 +296,7 @@ G* end_goroutine() noexcept {
   if (WEFT_UNLIKELY(stack_canaries_in_use())) stack_check_canary(g);
   if (WEFT_UNLIKELY(g->marks & mark::tied)) untie(m);
   if (!g->system) p->count.ended.add();
-  G* next = WEFT_UNLIKELY(must_visit_scheduler(m, p)) ? nullptr : next_local(m, p);
+  G* next = WEFT_UNLIKELY(must_visit_scheduler(m, p)) ? nullptr : next_local(m, p, stack_to::leave);
   g->set_state(g_state::running, g_state::dead);
   if (next && !next->context) {
     // Its life can begin where this one ends, without a switch, if it needs no stack of its own.

@@ -107,6 +107,7 @@ G* spawn_begin(std::size_t stack_size);  // 0: default. Throws std::bad_alloc, s
 void spawn_abort(G* g) noexcept;
 std::uint64_t spawn_commit(G* g) noexcept;                      // returns its id
 void* closure_room(G* g, std::size_t size, std::size_t align);  // null: too large. Throws std::bad_alloc
+bool begins_at_once(const P* p, const G* g) noexcept;           // there is a stack for it: no system call is needed
 void begin(P* p, G* g) noexcept;                                // g has not begun: now it can be switched to
 void recycle(P* p, G* g) noexcept;                              // g has ended, and nobody is on its stack
 void empty_idle_caches(M* m) noexcept;                          // of free Gs and stacks: of m's P and of idle ones

@@ -38,12 +38,14 @@ G* take_free_g(P* p) noexcept {
   return p->free_gs.pop();
 }
 
-stack* take_free_stack(P* p) noexcept {
+stack* take_stack(P* p) noexcept {
   if (stack* s = p->free_stacks.pop()) return s;
+  int e = get_errno();  // of the goroutine that is about to be left
   stack* batch[p_cache];
-  std::size_t n = stack_take_free(sched.default_stacks, batch, (sched.stack_cache + 1) / 2);
-  for (std::size_t i = 0; i < n; ++i) p->free_stacks.push(batch[i]);
-  return p->free_stacks.pop();
+  std::size_t n = stack_take(sched.default_stacks, batch, sched.stack_cache);  // reserved
+  set_errno(e);
+  while (n > 1) p->free_stacks.push(batch[--n]);
+  return batch[0];
 }
 
 void put_free_g(P* p, G* g) noexcept {
@@ -68,7 +70,8 @@ void put_free_stack(P* p, stack* s) noexcept {
 }
 
 void give_stack(G* g, stack_class* c) {
-  stack* s = stack_take(c);
+  stack* s;
+  stack_take(c, &s, 1);
   s->user = g;
   g->own_stack = s;
 }
@@ -102,9 +105,10 @@ void throw_if_not_running(const char* what) {
 }
 
 void make_room_for_goroutines() {
-  std::size_t step = stack_slots_per_slab(sched.default_stacks);
+  std::size_t in_use = g_in_use();
+  std::size_t step = std::max(stack_slots_per_slab(sched.default_stacks), in_use / 8);
   std::size_t room = sched.goroutine_room.load(relaxed);
-  std::size_t want = std::max(g_in_use() + step, room) - sched.left_behind_gs;
+  std::size_t want = std::max(in_use + step, room) - sched.left_behind_gs;
   std::size_t in_caches = 0;
   for (auto& slot : sched.all_ps) {
     if (!slot.load(acquire)) break;
@@ -165,16 +169,9 @@ void spawn_abort(G* g) noexcept {
   g_put(&g, 1);
 }
 
-void begin(P* p, G* g) noexcept {
-  stack* s = g->own_stack;
-  if (!s) s = take_free_stack(p);
-  if (!s) {
-    int e = get_errno();                   // of the goroutine that is about to be left
-    s = stack_take(sched.default_stacks);  // reserved
-    set_errno(e);
-  }
-  begin_on(g, s);
-}
+bool begins_at_once(const P* p, const G* g) noexcept { return g->own_stack || p->free_stacks.size() != 0; }
+
+void begin(P* p, G* g) noexcept { begin_on(g, g->own_stack ? g->own_stack : take_stack(p)); }
 
 namespace {
 

@@ -66,6 +66,7 @@ ROWS = [
     Row("mutex_64", "64 goroutines on one mutex", ratio={1: 0.8, 2: 0.4}),
     Row("rwmutex_64", "64 goroutines on one rwmutex, 1 of 16 writes"),
     Row("condition", "condition variable, there and back"),
+    Row("wake_all", "start 10^6 that park, each", metric="created_ns", ratio=_ratio(1.0)),
     Row("wake_all", "wake 10^6 parked, each", ratio=_ratio(0.5)),
     Row("wake_all", "memory of a parked goroutine", metric="bytes_per_parked"),
     Row("timer_create_stop", "timer: create and stop", ratio=_ratio(0.30)),

@@ -15,6 +15,7 @@ void wake_all(bench::job& j) {
   weft::wait_group wg;
   std::atomic<std::size_t> arrived{0};
   std::size_t before = bench::resident_bytes();
+  std::int64_t started = bench::now_ns();
   for (std::size_t i = 0; i < n; ++i) {
     wg.go([&] {
       arrived.fetch_add(1, std::memory_order_relaxed);
@@ -23,6 +24,7 @@ void wake_all(bench::job& j) {
   }
   while (arrived.load() < n) weft::yield();
   weft::yield();  // the last ones park
+  j.note("created_ns", static_cast<double>(bench::now_ns() - started) / static_cast<double>(n));
   j.note("bytes_per_parked", static_cast<double>(bench::resident_bytes() - before) / static_cast<double>(n));
   j.measure_once(n, [&] {
     gate.close();

@@ -20,6 +20,7 @@ void wake_all(bench::job& j) {
   std::vector<boost::fibers::fiber> all;
   all.reserve(n);
   std::size_t before = bench::resident_bytes();
+  std::int64_t started = bench::now_ns();
   for (std::size_t i = 0; i < n; ++i) {
     all.push_back(bench::start_small([&] {
       std::unique_lock lock(m);
@@ -28,6 +29,7 @@ void wake_all(bench::job& j) {
     }));
   }
   while (arrived.load() < n) boost::this_fiber::yield();
+  j.note("created_ns", static_cast<double>(bench::now_ns() - started) / static_cast<double>(n));
   j.note("bytes_per_parked", static_cast<double>(bench::resident_bytes() - before) / static_cast<double>(n));
   j.measure_once(n, [&] {
     {

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 func init() {
@@ -13,6 +14,7 @@ func init() {
 		var wg sync.WaitGroup
 		var arrived int64
 		before := residentBytes()
+		started := time.Now()
 		for i := 0; i < n; i++ {
 			wg.Add(1)
 			go func() {
@@ -25,6 +27,7 @@ func init() {
 			runtime.Gosched()
 		}
 		runtime.Gosched() // the last ones park
+		j.note("created_ns", float64(time.Since(started).Nanoseconds())/float64(n))
 		j.note("bytes_per_parked", float64(residentBytes()-before)/float64(n))
 		j.measureOnce(n, func() {
 			close(gate)

@@ -10,18 +10,34 @@ namespace {
 
 constexpr std::size_t page = 4096;
 
-void sleep_1m(bench::job& j) {
-  std::size_t n = j.count_in_memory(1'000'000, page);
+char* map_pages(std::size_t n) {
   void* p = mmap(nullptr, n * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) throw std::runtime_error("no address space");
   madvise(p, n * page, MADV_NOHUGEPAGE);
-  j.measure_once(n, [=] {
-    for (std::size_t i = 0; i < n; ++i) static_cast<volatile char*>(p)[i * page] = 1;
-  });
+  return static_cast<char*>(p);
+}
+
+void touch(volatile char* pages, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) pages[i * page] = 1;
+}
+
+void sleep_1m(bench::job& j) {
+  std::size_t n = j.count_in_memory(1'000'000, page);
+  char* pages = map_pages(n);
+  j.measure_once(n, [=] { touch(pages, n); });
+}
+
+void wake_all(bench::job& j) {
+  std::size_t n = j.count_in_memory(1'000'000, page);
+  char* pages = map_pages(n);
+  std::int64_t started = bench::now_ns();
+  touch(pages, n);
+  j.note("created_ns", static_cast<double>(bench::now_ns() - started) / static_cast<double>(n));
+  j.note("bytes_per_parked", page);
 }
 
 const bench::workloads here{
-    {"wake_all", [](bench::job& j) { j.note("bytes_per_parked", page); }},
+    {"wake_all", wake_all},
     {"sleep_1m", sleep_1m},
 };
 

@@ -17,6 +17,7 @@ void wake_all(bench::job& j) {
   std::vector<std::thread> all;
   all.reserve(n);
   std::size_t before = bench::resident_bytes();
+  std::int64_t started = bench::now_ns();
   for (std::size_t i = 0; i < n; ++i) {
     all.emplace_back([&] {
       std::unique_lock lock(m);
@@ -25,6 +26,7 @@ void wake_all(bench::job& j) {
     });
   }
   while (arrived.load() < n) std::this_thread::yield();
+  j.note("created_ns", static_cast<double>(bench::now_ns() - started) / static_cast<double>(n));
   j.note("bytes_per_parked", static_cast<double>(bench::resident_bytes() - before) / static_cast<double>(n));
   j.measure_once(n, [&] {
     {

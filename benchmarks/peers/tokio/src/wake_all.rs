@@ -1,5 +1,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::time::Instant;
 
 use tokio::sync::Notify;
 use tokio::task::yield_now;
@@ -13,6 +14,7 @@ async fn wake_all(j: &mut Job) {
     let arrived = Arc::new(AtomicUsize::new(0));
     let tasks = TaskTracker::new();
     let before = resident_bytes();
+    let started = Instant::now();
     for _ in 0..n {
         let (gate, arrived) = (gate.clone(), arrived.clone());
         tasks.spawn(async move {
@@ -25,6 +27,7 @@ async fn wake_all(j: &mut Job) {
         yield_now().await;
     }
     yield_now().await; // the last ones wait
+    j.note("created_ns", started.elapsed().as_nanos() as f64 / n as f64);
     j.note("bytes_per_parked", (resident_bytes() - before) as f64 / n as f64);
     tasks.close();
     j.start();

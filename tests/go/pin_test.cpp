@@ -128,24 +128,30 @@ TEST_CASE("pin: with lock_os_thread, in any order") {
     }
     w.wait();
     CHECK(wrong == 0);
-    // One that locks the thread where another is pinned leaves it to that one.
-    chan<void> go_on;
-    auto pinned = weft::spawn([&] {
-      weft::pin here;
-      pid_t mine = ::gettid();
-      go_on.recv();
-      return ::gettid() == mine;
-    });
-    weft::yield();
-    auto locker = weft::spawn([&] {
-      weft::lock_os_thread();
-      go_on.close();
-      pinned.wait();
-      weft::unlock_os_thread();
-    });
-    locker.join();
-    CHECK(pinned.join());
   });
+}
+
+TEST_CASE("pin: one that locks the thread where another is pinned leaves it to that one") {
+  weft::run(
+      [] {
+        chan<void> go_on;
+        auto pinned = weft::spawn([&] {
+          weft::pin here;
+          pid_t mine = ::gettid();
+          go_on.recv();
+          return ::gettid() == mine;
+        });
+        weft::yield();
+        auto locker = weft::spawn([&] {
+          weft::lock_os_thread();
+          go_on.close();
+          pinned.wait();
+          weft::unlock_os_thread();
+        });
+        locker.join();
+        CHECK(pinned.join());
+      },
+      {.procs = 1});
 }
 
 TEST_CASE("pin: one that announces that it blocks does not hold up those pinned to its thread") {

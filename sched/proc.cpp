@@ -283,6 +283,8 @@ void start_first_m() {
     lock_guard hold(sched.mutex);
     p = idle_p_get();
   }
+  // None: threads of the program have started goroutines already, and Ms for them. Or they change the number of Ps.
+  if (!p) return;
   // Spinning: it looks for main, and nobody starts another M for that.
   sched.spinning.fetch_add(1, seq_cst);
   int error;

@@ -10,6 +10,7 @@
 #include <weft/go.hpp>
 #include <weft/sync.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -21,6 +22,10 @@
 #include <utility>
 
 namespace weft {
+
+namespace this_goroutine {
+WEFT_API std::uint64_t id() noexcept;  // task.hpp
+}
 
 namespace detail {
 
@@ -118,7 +123,7 @@ class task_group {
     requires detail::startable<F, Args...>
   void go(const go_options& o, F&& f, Args&&... args) {
     using C = detail::closure<std::decay_t<F>, std::decay_t<Args>...>;
-    if (state_->places) state_->places->acquire();
+    if (state_->places) take_place();
     detail::start<detail::group_body<C>>(o, "task_group::go", detail::group_member(state_), std::forward<F>(f),
                                          std::forward<Args>(args)...);
   }
@@ -145,9 +150,23 @@ class task_group {
   }
 
  private:
+  // The goroutines of a run() that is over never end: the group counts as done. Nobody is left to say so to a thread
+  // that waits, so it looks again now and then.
+  static constexpr std::chrono::milliseconds look_again{20};
+  bool run_is_over() const noexcept { return state_->run != detail::current_run(); }
+
   void wait_for_all() {
-    // The goroutines of a run() that is over never end: the group counts as done.
-    if (state_->run == detail::current_run()) state_->running.wait();
+    while (!run_is_over()) {
+      if (this_goroutine::id() != 0) return state_->running.wait();
+      if (state_->running.wait_for(look_again)) return;
+    }
+  }
+
+  void take_place() {
+    if (this_goroutine::id() != 0) return state_->places->acquire();
+    while (!state_->places->try_acquire_for(look_again)) {
+      if (run_is_over()) throw std::logic_error("weft::task_group::go: the run() of its goroutines is over");
+    }
   }
 
   std::shared_ptr<detail::group_state> state_;

@@ -1257,6 +1257,30 @@ TEST_CASE("task: one that outlives its run() is done when it is destroyed") {
   });
 }
 
+TEST_CASE("task_group: a thread that waits in one goes on when the run() ends") {
+  std::atomic<int> begun{0};
+  std::vector<std::thread> threads;
+  auto in_a_group = [&](auto f) {
+    threads.emplace_back([&, f] {
+      weft::task_group g;
+      g.set_limit(1);
+      g.go([&] {
+        ++begun;
+        weft::sleep(1h);
+      });
+      f(g);
+    });
+  };
+  weft::run([&] {
+    in_a_group([](weft::task_group&) {});  // its destructor waits
+    in_a_group([](weft::task_group& g) { g.wait(); });
+    in_a_group([](weft::task_group& g) { CHECK_THROWS_AS(g.go([] {}), std::logic_error); });
+    while (begun.load() < 3) weft::yield();
+    weft::sleep(5ms);
+  });
+  for (auto& t : threads) t.join();
+}
+
 // --- exit_goroutine
 
 TEST_CASE("exit_goroutine: runs the destructors and nothing after") {

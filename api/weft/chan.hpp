@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstddef>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <type_traits>
@@ -108,7 +109,7 @@ class send_ops {
  public:
   // Waits for a receiver or room, then hands v over. Throws channel_closed.
   void send(T v) const {
-    if (chan_send(target(), &v, wait_forever) == chan_status::closed) throw_channel_closed("send");
+    if (chan_send(target(), std::addressof(v), wait_forever) == chan_status::closed) throw_channel_closed("send");
   }
 
   // Hands v over if that is possible at once. False: v is untouched. Throws channel_closed.
@@ -141,7 +142,7 @@ class send_ops {
  private:
   chan_core* target() const noexcept { return static_cast<const chan_handle*>(static_cast<const Self*>(this))->core(); }
   bool send_within(T& v, std::int64_t ns) const {
-    chan_status s = chan_send(target(), &v, ns);
+    chan_status s = chan_send(target(), std::addressof(v), ns);
     if (s == chan_status::closed) throw_channel_closed("send");
     return s == chan_status::done;
   }
@@ -236,8 +237,8 @@ class recv_ops {
       if constexpr (std::is_nothrow_move_assignable_v<T>) {
         v = s.take();
       } else {
-        std::destroy_at(&v);
-        std::construct_at(&v, s.take());
+        std::destroy_at(std::addressof(v));
+        std::construct_at(std::addressof(v), s.take());
       }
     }
     return r;

@@ -130,9 +130,9 @@ class send_case {
   select_op op() {
     if constexpr (Keep) {
       copy_.emplace(value_);
-      return {chan_.core(), &*copy_, true};
+      return {chan_.core(), std::addressof(*copy_), true};
     } else {
-      return {chan_.core(), &value_, true};
+      return {chan_.core(), std::addressof(value_), true};
     }
   }
 
@@ -446,7 +446,7 @@ template <class T, class Self>
 template <cancellation C>
 void send_ops<T, Self>::send(T v, const C& ctx) const {
   auto done = ctx.done();
-  const select_op ops[] = {{target(), &v, true}, {done.core(), nullptr, false}};
+  const select_op ops[] = {{target(), std::addressof(v), true}, {done.core(), nullptr, false}};
   select_outcome r = chan_select(ops, 2, wait_forever);
   if (r.index == 1) throw std::system_error(ctx.err(), "weft: send");
   if (r.status == chan_status::closed) throw_channel_closed("send");

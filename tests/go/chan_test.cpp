@@ -815,6 +815,28 @@ TEST_CASE("elements that can be constructed but not assigned") {
   });
 }
 
+TEST_CASE("elements whose & means something else") {
+  struct pointer_like {
+    int n = 0;
+    pointer_like* operator&() const = delete;
+  };
+  weft::run([] {
+    weft::chan<pointer_like> c{1};
+    pointer_like p{3}, q;
+    c.send(p);
+    CHECK(c.recv(q));
+    CHECK(c.try_send(p));
+    CHECK(c.try_recv(q) == weft::recv_result::value);
+    CHECK(c.send_for(pointer_like{4}, 1s));
+    CHECK(weft::select(weft::on_recv(c, [](pointer_like v) { CHECK(v.n == 4); })) == 0);
+    CHECK(weft::select(weft::on_send(c, p)) == 0);
+    CHECK(c.recv()->n == 3);
+    CHECK(weft::select(weft::on_send(c, pointer_like{5})) == 0);
+    c.close();
+    for (auto& v : c) CHECK(v.n == 5);
+  });
+}
+
 TEST_CASE("a buffer that is too large is an error, not a crash") {
   CHECK_THROWS_AS(chan<int>(SIZE_MAX / 2), std::exception);
   CHECK_THROWS_AS((chan<std::array<char, 4096>>(SIZE_MAX / 4096)), std::exception);

@@ -57,4 +57,16 @@ void set_this_thread(thread_state* ts) noexcept { current = ts; }
 int get_errno() noexcept { return errno; }
 void set_errno(int value) noexcept { errno = value; }
 
+int start_thread(pthread_t* thread, void* (*f)(void*), void* arg) noexcept {
+  constexpr std::size_t least = 256 * 1024;
+  pthread_attr_t attr;
+  if (int error = pthread_attr_init(&attr)) return error;
+  std::size_t size;
+  int error = pthread_attr_getstacksize(&attr, &size);
+  if (error == 0 && size < least) error = pthread_attr_setstacksize(&attr, least);
+  if (error == 0) error = pthread_create(thread, &attr, f, arg);
+  pthread_attr_destroy(&attr);
+  return error;
+}
+
 }  // namespace weft::rt

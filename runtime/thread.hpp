@@ -8,6 +8,8 @@
 #include "runtime/config.hpp"
 #include "runtime/g.hpp"
 
+#include <pthread.h>
+
 namespace weft::rt {
 
 struct thread_state {
@@ -31,5 +33,8 @@ void set_this_thread(thread_state* ts) noexcept;
 // The calling thread's errno, never cached across a suspension.
 WEFT_NOINLINE int get_errno() noexcept;
 WEFT_NOINLINE void set_errno(int value) noexcept;
+
+// pthread_create, with a stack that is large enough for weft's own work, whatever `ulimit -s` says.
+int start_thread(pthread_t* thread, void* (*f)(void*), void* arg) noexcept;
 
 }  // namespace weft::rt

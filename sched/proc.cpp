@@ -162,7 +162,7 @@ M* new_m(P* p, bool spinning, int* error, G* first = nullptr) noexcept {
   if (sched.options.hazard) m->requests.fetch_or(request::hazard, relaxed);
 
   M* raw = m.release();  // belongs to its thread, and to all_ms
-  *error = pthread_create(&raw->thread, nullptr, m_thread, raw);
+  *error = start_thread(&raw->thread, m_thread, raw);
   if (*error == 0) return raw;
   lock_guard hold(sched.mutex);
   --sched.live_ms;

@@ -300,7 +300,7 @@ void start_sysmon() {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  int error = pthread_create(&the_monitor.thread, nullptr, monitor_thread, nullptr);
+  int error = start_thread(&the_monitor.thread, monitor_thread, nullptr);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error) the_monitor.serves.store(false, seq_cst);
   if (error) throw std::system_error(error, std::generic_category(), "weft::run(): cannot start a thread");

@@ -1,6 +1,10 @@
 // What every public header needs: the mark of exported names, the version, and errno, if that was asked for.
 #pragma once
 
+#if __cplusplus < 202002L
+#error "weft needs C++20: compile with -std=c++20"
+#endif
+
 #define WEFT_API __attribute__((visibility("default")))
 
 #define WEFT_VERSION_MAJOR 0

@@ -172,18 +172,21 @@ deadline_result poll_set_deadline(timer_heap& here, poll_desc* pd, poll_mode m, 
   lock_guard hold(pd->mutex);
   if (is_closing(pd)) return {};
   poll_desc::direction& d = pd->at(m);
+  deadline_result r;
+  // The timer first: that may throw. If it fires at once, it waits for the lock.
+  if (deadline > 0) {
+    auto passed = m == poll_mode::read ? read_deadline_passed : write_deadline_passed;
+    r = {change_timer(here, &d.passing, deadline, 0, passed, d.seq + 1).earliest, deadline};
+  } else {
+    del_timer(&d.passing);
+  }
   ++d.seq;
   d.deadline = deadline;
   publish(pd, false);
-  if (deadline > 0) {
-    auto passed = m == poll_mode::read ? read_deadline_passed : write_deadline_passed;
-    return {change_timer(here, &d.passing, deadline, 0, passed, d.seq).earliest, deadline};
-  }
-  del_timer(&d.passing);
   if (deadline < 0) {
     if (G* g = unblock(d, false)) woken.push_back(g);
   }
-  return {};
+  return r;
 }
 
 void poll_event(poll_desc* pd, std::uint32_t tag, poll_news news, g_list& woken) noexcept {

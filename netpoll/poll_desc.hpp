@@ -104,7 +104,7 @@ struct deadline_result {
 };
 
 // Sets the deadline of one direction: 0 none, a past time wakes a waiting goroutine (appended to `woken`).
-// Timers go into `here`.
+// Timers go into `here`. Throws std::bad_alloc, and then nothing has changed.
 deadline_result poll_set_deadline(timer_heap& here, poll_desc* pd, poll_mode m, nanos deadline, g_list& woken);
 
 // The deadline timers' functions hand woken goroutines to this; the scheduler installs it.

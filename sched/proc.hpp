@@ -121,6 +121,7 @@ void arm_timer(M* m, timer* t) noexcept;  // t->when etc. are set; the heap was 
 bool rearm_timer(M* m, timer* t, nanos when, nanos period, timer_function f, std::uint64_t seq);
 [[nodiscard]] M* sleep_until(M* m, nanos deadline);
 // Sets the deadline of a descriptor's direction: 0 none, < 0 passed. A waiting goroutine is woken if it has passed.
+// Throws std::bad_alloc, and then nothing has changed.
 void set_io_deadline(M* m, poll_desc* pd, poll_mode mode, nanos deadline);
 void wake_net_poller(nanos when) noexcept;
 void poll_network(nanos delay, g_list& woken) noexcept;  // foreign threads among the woken are woken at once

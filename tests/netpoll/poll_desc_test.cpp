@@ -2,13 +2,15 @@
 // deadline, and somebody who closes it. poll_desc.cpp is compiled into this test, the system's poller is left out.
 //
 // Kills these mutants (tests/mutants): poll-commit-blind, poll-no-recheck, poll-deadline-seq, poll-drop-notification,
-// poll-old-tag.
+// poll-old-tag, poll-deadline-published-first.
 
 #include "netpoll/poll_desc.hpp"
 #include "netpoll/netpoll.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/interleave.hpp"
 
+#include <cstdlib>
+#include <new>
 #include <string>
 
 using namespace weft::rt;
@@ -24,6 +26,11 @@ void netpoll_remove(int) noexcept {}
 void netpoll(nanos, g_list&) noexcept {}
 void netpoll_break() noexcept {}
 }  // namespace weft::rt
+
+// The array of a heap of timers grows by realloc; the linker puts this in between.
+constinit bool no_memory = false;
+extern "C" void* __real_realloc(void*, std::size_t);
+extern "C" void* __wrap_realloc(void* at, std::size_t size) { return no_memory ? nullptr : __real_realloc(at, size); }
 
 namespace {
 
@@ -231,6 +238,40 @@ TEST_CASE("poll words: a timer that fires for an earlier deadline does nothing")
   CHECK(poll_check(pd, poll_mode::read) == poll_status::ok);
   poll_evict(pd, woken);
   heap.clear();
+  poll_free(pd);
+}
+
+TEST_CASE("poll words: a deadline for which there is no memory changes nothing") {
+  poll_set_ready(wake);
+  timer_heap heap, full;
+  sleeper s;
+  the_sleeper = &s;
+  poll_desc* pd = open_one();
+  g_list woken;
+  auto set_in_vain = [&](nanos deadline) {
+    no_memory = true;
+    CHECK_THROWS_AS(poll_set_deadline(full, pd, poll_mode::read, deadline, woken), std::bad_alloc);
+    no_memory = false;
+  };
+  set_in_vain(1000);  // there was none
+  CHECK(pd->read.deadline == 0);
+  CHECK(poll_check(pd, poll_mode::read) == poll_status::ok);
+  (void)poll_set_deadline(heap, pd, poll_mode::read, -1, woken);
+  set_in_vain(1000);  // it has passed
+  CHECK(pd->read.deadline == -1);
+  CHECK(poll_check(pd, poll_mode::read) == poll_status::timed_out);
+  (void)poll_set_deadline(heap, pd, poll_mode::read, 10, woken);
+  timer* t = &pd->read.passing;
+  timer_function f = t->function;
+  std::uint64_t seq = t->seq;
+  heap.clear();
+  set_in_vain(1000);  // its timer has left the heap, and is about to call its function
+  CHECK(pd->read.deadline == 10);
+  f(t, seq, 10);
+  CHECK(poll_check(pd, poll_mode::read) == poll_status::timed_out);
+  CHECK(full.size() == 0);
+  poll_evict(pd, woken);
+  CHECK(woken.empty());
   poll_free(pd);
 }
 

@@ -1,9 +1,9 @@
 // The bugs that Go had in its timers, as a program meets them. Each case names Go's issue and says what went wrong.
 // tests/timers/timer_heap_bugs_test.cpp has those of the table of states at the level of the heap.
 //
-// Kills this mutant (tests/mutants): timers-44868-nobody-comes.
+// Kills these mutants (tests/mutants): timers-44868-*.
 
-#include "tests/go/helpers.hpp"
+#include "tests/sched/helpers.hpp"
 #include "tests/support/catch.hpp"
 
 #include <atomic>
@@ -47,7 +47,7 @@ clock::duration cpu_time() {
 constexpr auto past = std::chrono::hours(-24 * 365 * 50);
 
 // Set by a thread while no P is held: nobody suspects a deadlock either, and comes by for that.
-bool fires_while_all_sleep(clock::duration d) {
+void check_that_it_fires_while_all_sleep(std::chrono::microseconds d) {
   auto fired = std::make_shared<std::atomic<bool>>(false);
   clock::duration took{};
   weft::blocking([&] {
@@ -59,7 +59,10 @@ bool fires_while_all_sleep(clock::duration d) {
       took = clock::now() - begin;
     }).join();
   });
-  return *fired && took >= d && took < 2s;
+  INFO("a timer of " << d.count() << " us");
+  CHECK(*fired);
+  CHECK(took >= d);
+  CHECK(took < 2s);
 }
 
 }  // namespace
@@ -103,19 +106,50 @@ TEST_CASE("Go issue 38023: resets without end do not lock up the scheduler") {
 // it, and it fired after up to two minutes, at the forced collection.
 TEST_CASE("Go issue 44868: a timer that is set while everybody sleeps, and nobody in the poller, fires in time") {
   weft::run([] {
-    for (auto d : {0us, 1us, 500us, 3000us}) CHECK(fires_while_all_sleep(d));
+    for (auto d : {0us, 1us, 500us, 3000us}) check_that_it_fires_while_all_sleep(d);
   });
+}
+
+// The other half: that a P had timers was forgotten while it idled, and whoever came for one looked elsewhere. Threads
+// set theirs on P 0.
+TEST_CASE("Go issue 44868: the timers of a P that idles are not forgotten") {
+  weft::run(
+      [] {
+        std::atomic<int> running{0};
+        weft::wait_group w;
+        for (int i = 0; i < 2; ++i) {
+          w.go([&] {
+            bool first;
+            {
+              weft::no_preemption alone;
+              ++running;
+              stay_until([&] { return running == 2; });  // each on a P of its own
+              first = rt::this_m()->p.load(rt::relaxed)->id == 0;
+              if (!first) stay_until([] { return rt::sched.idle_ps.load(rt::seq_cst) == 1; });
+            }
+            if (first) return;
+            // The P that idled last is the first to be woken.
+            for (auto d : {0us, 1us, 500us, 3000us}) check_that_it_fires_while_all_sleep(d);
+            // This P's own. It idles before that is due.
+            auto fired = std::make_shared<std::atomic<bool>>(false);
+            weft::after_func(50ms, [fired] { *fired = true; });
+            CHECK(weft::blocking([&] { return stay_until(*fired); }));
+          });
+        }
+        w.wait();
+      },
+      {.procs = 2});
 }
 
 // The same with somebody in the poller, who has to be broken off.
 TEST_CASE("a timer that is set while somebody sleeps in the poller for a later one, or for ever, fires in time") {
   weft::run([] {
     auto later = weft::after_func(1h, [] {});
-    for (auto d : {0us, 1us, 500us, 3000us}) CHECK(fires_while_all_sleep(d));
+    for (auto d : {0us, 1us, 500us, 3000us}) check_that_it_fires_while_all_sleep(d);
   });
   weft::run([] {
     weft::go([listener = weft::net::tcp_listener::bind("127.0.0.1:0")]() mutable { listener.accept(); });
-    for (auto d : {0us, 1us, 500us, 3000us}) CHECK(fires_while_all_sleep(d));
+    for (auto d : {0us, 1us, 500us, 3000us}) check_that_it_fires_while_all_sleep(d);
   });
 }
 

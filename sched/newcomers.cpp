@@ -195,7 +195,7 @@ void let_newcomers_begin() noexcept {
     sched.hog_kinds.fill(nullptr);
     sched.newcomers_wait.store(false, seq_cst);  // A1
   }
-  wake_for_newcomers();
+  let_suspects_begin();  // A2, for both
 }
 
 }  // namespace weft::rt

@@ -126,7 +126,7 @@ void gate::open() noexcept {
   on_trial_ = {};
   wait_ = first_wait;
   let_newcomers_begin();
-  let_begin();
+  if (std::exchange(keeps_turn_, false)) give_turn_back();
 }
 
 void gate::warn() noexcept {

@@ -1,0 +1,139 @@
+// The gate's trials (sysmon/gate.cpp): what becomes of a newcomer that lost its P, and the turn with it. The test looks
+// instead of sysmon, and what the kernel tells of the thread comes from here.
+//
+// Kills these mutants (tests/mutants): gate-*.
+
+#include "sysmon/gate.hpp"
+#include "sched/proc.hpp"
+#include "sysmon/thread_state.hpp"
+#include "tests/go/helpers.hpp"
+#include "tests/support/catch.hpp"
+
+#include <algorithm>
+
+using namespace weft::test;
+namespace rt = weft::rt;
+
+namespace {
+
+constexpr int no_thread = -7;
+bool wants_processor;
+rt::nanos used;
+
+// Beside as many hogs as close the gate. Main keeps its P, so that sysmon's own gate has nothing to look at.
+class court {
+ public:
+  court() {
+    rt::sched.hogs.fetch_add(hogs_, rt::relaxed);
+    wants_processor = true;
+    used = 5 * rt::millisecond;
+    defendant_.tid = no_thread;
+    CHECK(rt::withhold_turn());  // it had the turn, and now the gate has
+    gate_.look(now_, true, {&defendant_, defendant_.regained, &kind_});
+  }
+  ~court() {
+    rt::sched.hogs.fetch_sub(hogs_, rt::relaxed);
+    look_after(0);
+    CHECK(somebody_may_begin());
+    CHECK(!is_suspect());
+    CHECK(!rt::sched.newcomers_wait.load(rt::relaxed));
+  }
+
+  void look_after(rt::nanos t) {
+    now_ += t;
+    gate_.look(now_, false, {});
+  }
+  void comes_by() { ++defendant_.regained; }
+  void is_known() { rt::suspect(&kind_); }
+
+  bool is_suspect() const {
+    rt::lock_guard hold(rt::sched.mutex);
+    return std::find(rt::sched.hog_kinds.begin(), rt::sched.hog_kinds.end(), &kind_) != rt::sched.hog_kinds.end();
+  }
+  static bool somebody_may_begin() { return rt::sched.turn_is_free.load(rt::relaxed); }
+  static bool suspects_wait() { return rt::sched.suspects_wait.load(rt::relaxed); }
+
+ private:
+  weft::no_preemption alone_;
+  const std::uint32_t hogs_ = 6 * rt::sched.procs.load(rt::relaxed);
+  rt::gate gate_;
+  rt::M defendant_;
+  const char kind_ = 0;
+  rt::nanos now_ = 1000 * rt::second;
+};
+
+// So much that one more look is no verdict yet.
+constexpr rt::nanos a_look = 10 * rt::millisecond;
+
+}  // namespace
+
+extern "C" bool __real__ZN4weft2rt22thread_wants_processorEi(int);
+extern "C" bool __wrap__ZN4weft2rt22thread_wants_processorEi(int tid) {
+  return tid == no_thread ? wants_processor : __real__ZN4weft2rt22thread_wants_processorEi(tid);
+}
+
+extern "C" rt::nanos __real__ZN4weft2rt11thread_timeEi(int);
+extern "C" rt::nanos __wrap__ZN4weft2rt11thread_timeEi(int tid) {
+  return tid == no_thread ? used : __real__ZN4weft2rt11thread_timeEi(tid);
+}
+
+TEST_CASE("gate: one that waits for a processor is on trial, and nobody begins meanwhile") {
+  weft::run([] {
+    court c;
+    for (int i = 0; i < 50; ++i) {
+      CHECK(!c.somebody_may_begin());
+      CHECK(!c.is_suspect());
+      used += 3 * rt::microsecond;
+      c.look_after(a_look);
+    }
+    wants_processor = false;
+    c.look_after(a_look);
+    CHECK(c.somebody_may_begin());
+    CHECK(!c.is_suspect());
+    CHECK(!c.suspects_wait());
+  });
+}
+
+TEST_CASE("gate: one that uses the processor for 200 us computes, and the next of its kind waits for 100 ms") {
+  weft::run([] {
+    court c;
+    used += 199 * rt::microsecond;
+    c.look_after(a_look);
+    CHECK(!c.is_suspect());
+    used += rt::microsecond;
+    c.look_after(a_look);
+    CHECK(c.is_suspect());
+    CHECK(c.suspects_wait());
+    CHECK(c.somebody_may_begin());  // of another kind
+    c.look_after(99 * rt::millisecond);
+    CHECK(c.suspects_wait());
+    c.look_after(rt::millisecond);
+    CHECK(!c.suspects_wait());
+    CHECK(c.is_suspect());
+  });
+}
+
+TEST_CASE("gate: a trial takes no longer than a second") {
+  weft::run([] {
+    court c;
+    c.look_after(999 * rt::millisecond);
+    CHECK(!c.somebody_may_begin());
+    CHECK(!c.is_suspect());
+    c.look_after(rt::millisecond);
+    CHECK(c.somebody_may_begin());
+    CHECK(c.is_suspect());
+  });
+}
+
+TEST_CASE("gate: one that came by is acquitted, and with it all of its kind") {
+  weft::run([] {
+    court c;
+    c.is_known();
+    c.comes_by();
+    used += rt::second;
+    c.look_after(a_look);
+    CHECK(c.somebody_may_begin());
+    CHECK(!c.is_suspect());
+    CHECK(!c.suspects_wait());
+  });
+}

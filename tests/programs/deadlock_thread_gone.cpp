@@ -1,0 +1,12 @@
+// Every goroutine sleeps, and a thread that weft did not start could wake one; but it ends without that.
+#include <thread>
+#include <weft/weft.hpp>
+
+int main() {
+  using namespace std::chrono_literals;
+  return weft::run([] {
+    weft::chan<int> c;
+    std::thread([] { std::this_thread::sleep_for(100ms); }).detach();
+    c.recv();
+  });
+}

@@ -2,15 +2,10 @@
 // sysmon and the end of the world would.
 
 #include "sched/enter.hpp"
-#include "sched/proc.hpp"
-#include "tests/go/helpers.hpp"
+#include "tests/sched/helpers.hpp"
 #include "tests/support/catch.hpp"
 
-#include <atomic>
-#include <thread>
-
 using namespace weft::test;
-namespace rt = weft::rt;
 
 namespace {
 
@@ -98,7 +93,7 @@ TEST_CASE("revoke: nobody takes the P of an M that is in the runtime, and each t
         std::atomic<unsigned long> taken{0}, lost{0};
         std::atomic<bool> over{false};
         weft::func_timer somebody_polls = weft::after_func(1h, [] {});
-        weft::sleep(2ms);
+        weft::sleep(a_moment);
         std::thread taker([&] {
           auto give_up = clock::now() + late;
           for (std::size_t i = 0; taken < takes && clock::now() < give_up; ++i) {

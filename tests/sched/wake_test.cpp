@@ -8,6 +8,32 @@
 using namespace weft::test;
 using weft::chan;
 
+namespace {
+
+// A goroutine that computes on a thread of its own until it is told to stop, does one more thing, and gives up its P.
+struct locked_neighbour {
+  std::atomic<bool> computes{false}, over{false};
+  std::function<void()> at_last = [] {};  // may be set until `over` is
+  chan<void> end;
+  weft::task<void> goroutine = weft::spawn([this] {
+    weft::lock_os_thread();
+    {
+      weft::no_preemption alone;
+      computes = true;
+      stay_until(over);
+      at_last();
+    }
+    end.recv();
+  });
+
+  ~locked_neighbour() {
+    over = true;
+    end.close();
+  }
+};
+
+}  // namespace
+
 // A2.
 TEST_CASE("wake: whoever makes a goroutine ready wakes somebody for it") {
   weft::run(
@@ -111,28 +137,15 @@ TEST_CASE("handoff: a P that is given up with goroutines on it goes to somebody"
   weft::run(
       [] {
         for (int i = 0; i < 3; ++i) {
-          std::atomic<bool> computes{false}, over{false}, ran{false};
-          chan<void> end;
-          auto locked = weft::spawn([&] {
-            weft::lock_os_thread();
-            computes = true;
-            {
-              weft::no_preemption alone;
-              stay_until(over);
-              weft::go([&] { ran = true; });
-            }
-            end.recv();
-          });
-          CHECK(eventually([&] { return computes.load(); }));
-          {
-            weft::no_preemption alone;
-            pretended_spinner spinner;
-            over = true;
-            stay_until(ran);
-            CHECK(ran);
-          }
-          end.close();
-          locked.join();
+          std::atomic<bool> ran{false};
+          locked_neighbour other;
+          other.at_last = [&] { weft::go([&] { ran = true; }); };
+          CHECK(eventually([&] { return other.computes.load(); }));
+          weft::no_preemption alone;
+          pretended_spinner spinner;
+          other.over = true;
+          stay_until(ran);
+          CHECK(ran);
         }
       },
       {.procs = 2});
@@ -144,32 +157,18 @@ TEST_CASE("handoff: who gives up a P sees what was made ready before") {
       [] {
         for (int i = 0; i < 3; ++i) {
           sleeper one;
-          std::atomic<bool> computes{false}, over{false};
-          chan<void> end;
-          auto locked = weft::spawn([&] {
-            weft::lock_os_thread();
-            {
-              weft::no_preemption alone;
-              computes = true;
-              stay_until(over);
-            }
-            end.recv();
-          });
+          locked_neighbour other;
           weft::sleep(a_moment);
-          stay_until(computes);
-          {
-            weft::no_preemption alone;
-            pretended_spinner spinner;
-            held_scheduler held;
-            over = true;
-            std::this_thread::sleep_for(a_moment);
-            bool woken = one.wake();
-            spinner.stop();
-            held.release();
-            if (woken) CHECK(one.runs());
-          }
-          end.close();
-          locked.join();
+          stay_until(other.computes);
+          weft::no_preemption alone;
+          pretended_spinner spinner;
+          held_scheduler held;
+          other.over = true;
+          std::this_thread::sleep_for(a_moment);
+          bool woken = one.wake();
+          spinner.stop();
+          held.release();
+          if (woken) CHECK(one.runs());
         }
       },
       {.procs = 2});

@@ -1,7 +1,7 @@
 // How an M goes to sleep (find.cpp, timing.cpp): dozing, sleeping in the poller, coming by. What others do between two
 // of its steps is done where it calls another file: the linker puts functions of this test in between.
 //
-// Kills these mutants (tests/mutants): doze-*, comes-by-*, poller-no-second-look, pin-poller-does-not-look.
+// Kills these mutants (tests/mutants): doze-*, comes-by-*, poller-no-second-look.
 
 #include "netpoll/netpoll.hpp"
 #include "tests/sched/helpers.hpp"

@@ -90,7 +90,7 @@ struct alignas(64) G {
   g_kind kind = g_kind::goroutine;
   wait_reason reason = wait_reason::none;
   atomic<g_state> state{g_state::idle};
-  std::uint8_t marks = 0;  // mark::
+  atomic<std::uint8_t> marks_word{0};  // mark::; changed by whoever owns the goroutine, read by a dump, too
 
   // --- queues: owned by the list it is on
   G* next = nullptr;
@@ -100,8 +100,8 @@ struct alignas(64) G {
   void* wake_value = nullptr;     // from the waker to the woken: which party it was
 
   stack* own_stack = nullptr;
-  void* park_frame = nullptr;  // frame of the switch, where a traceback starts; null: it has not begun
-  nanos wait_since = 0;        // coarse. mark::timed: since when it is runnable, in cpu_ticks
+  void* park_frame = nullptr;   // frame of the switch, where a traceback starts; null: it has not begun
+  atomic<nanos> wait_since{0};  // coarse. mark::timed: since when it is runnable, in cpu_ticks
 
   // --- what it is: written by the spawner before the goroutine is first queued
   std::uint64_t id = 0;
@@ -122,17 +122,21 @@ struct alignas(64) G {
   float_control floating{};         // what it begins with
   bool system = false;              // ours: not counted, not shown
 
-  bool locked_to_thread() const noexcept { return marks & mark::locked_to_thread; }
+  std::uint8_t marks() const noexcept { return marks_word.load(relaxed); }
+  void set_mark(std::uint8_t m) noexcept { marks_word.store(marks() | m, relaxed); }
+  void clear_mark(std::uint8_t m) noexcept { marks_word.store(marks() & static_cast<std::uint8_t>(~m), relaxed); }
+  bool locked_to_thread() const noexcept { return marks() & mark::locked_to_thread; }
 
   g_state get_state() const noexcept { return state.load(relaxed); }
 
-  // The one place where a state changes. Relaxed: what makes the change visible to the next owner is the queue,
-  // the lock or the wake-up through which that owner got the G.
+  // The one place where a state changes. What makes the change visible to the next owner is the queue, the lock or the
+  // wake-up through which that owner got the G. Release, for a dump: a thread without a P may suspend its goroutine
+  // while the world stands still, and who reads that it is runnable reads its stack.
   void set_state(g_state from, g_state to) noexcept {
     WEFT_CHECK(get_state() == from, "goroutine {} is {}, not {}, and cannot become {}", id, describe(get_state()),
                describe(from), describe(to));
     (void)from;
-    state.store(to, relaxed);
+    state.store(to, release);
   }
 
   // By the goroutine itself, before it publishes the ticket. Relaxed: publishing (a channel's lock) orders it.

@@ -35,7 +35,7 @@ bool by_size(const entry& a, const entry& b) noexcept {
 
 const char* describe_tie(const G* g) noexcept {
   if (g->locked_to_thread()) return ", locked to thread";
-  return g->marks & mark::pinned_to_thread ? ", pinned to thread" : "";
+  return g->marks() & mark::pinned_to_thread ? ", pinned to thread" : "";
 }
 
 class key_maker {
@@ -51,13 +51,16 @@ class key_maker {
   std::uint64_t key_ = 0x6a09e667f3bcc908u;
 };
 
+// Acquire: see G::set_state.
+g_state state_of(const G* g) noexcept { return g->state.load(acquire); }
+
 bool is_shown(const G* g) noexcept {
-  g_state s = g->get_state();
+  g_state s = state_of(g);
   return !g->system && s != g_state::idle && s != g_state::dead && s != g_state::abandoned;
 }
 
 bool runs_elsewhere(const G* g) noexcept {
-  g_state s = g->get_state();
+  g_state s = state_of(g);
   return s == g_state::running || s == g_state::syscall;
 }
 
@@ -73,9 +76,9 @@ bool all_ps_stand_still() noexcept {
 
 std::uint64_t key_of(const G* g, trace* t) noexcept {
   key_maker key;
-  key.add(static_cast<std::uint64_t>(g->get_state()));
+  key.add(static_cast<std::uint64_t>(state_of(g)));
   key.add(static_cast<std::uint64_t>(g->reason));
-  key.add(static_cast<std::uint64_t>(g->marks & mark::tied));
+  key.add(static_cast<std::uint64_t>(g->marks() & mark::tied));
   key.add(g->spawn_pc);
   if (t && !runs_elsewhere(g)) {
     trace_parked(g, t);
@@ -119,13 +122,20 @@ void add_duration(head_text& out, nanos d) noexcept {
 // The clock by which goroutines note when they begin to wait is sysmon's, and may be as far behind.
 constexpr nanos shortest_wait_shown = 100 * millisecond;
 
+nanos waited(const G* g, nanos now) noexcept {
+  nanos since = g->wait_since.load(acquire);  // start_timing
+  bool waits = since != 0 && state_of(g) == g_state::waiting;
+  return waits ? std::max<nanos>(now - since, 0) : 0;
+}
+
 void add_state(head_text& out, std::span<const entry> group, nanos now) noexcept {
   const G* g = group[0].g;
-  out.add("[{}", g->get_state() == g_state::waiting ? describe(g->reason) : describe(g->get_state()));
-  if (g->get_state() == g_state::waiting) {
+  g_state state = state_of(g);
+  out.add("[{}", state == g_state::waiting ? describe(g->reason) : describe(state));
+  if (state == g_state::waiting) {
     nanos shortest = forever, longest = 0;
     for (const entry& e : group) {
-      nanos d = e.g->wait_since == 0 ? 0 : std::max<nanos>(now - e.g->wait_since, 0);
+      nanos d = waited(e.g, now);
       shortest = std::min(shortest, d);
       longest = std::max(longest, d);
     }
@@ -200,7 +210,7 @@ void write_group(report& out, std::span<const entry> group, nanos now, bool with
 
 WEFT_NOINLINE void write_caller(report& out, const G* self, dump_of what) noexcept {
   if (self) {
-    out.line("goroutine {} [{}{}]:", goroutine_name(self), describe(self->get_state()), describe_tie(self));
+    out.line("goroutine {} [{}{}]:", goroutine_name(self), describe(state_of(self)), describe_tie(self));
   } else {
     char name[16] = "";
     ::pthread_getname_np(::pthread_self(), name, sizeof name);

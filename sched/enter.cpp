@@ -23,7 +23,7 @@ namespace {
 void queue_globally(G* g, void*) noexcept {
   {
     lock_guard hold(sched.mutex);
-    // Only now, when what a dump reads of it is complete. From running or syscall.
+    // Only now, when what a dump reads of it is complete (G::set_state). From running or syscall.
     bool stays = sched.shutting_down.load(relaxed);
     g->set_state(g->get_state(), stays ? g_state::waiting : g_state::runnable);
     if (stays) return;

@@ -41,10 +41,10 @@ WEFT_NOINLINE void report_locks(const G* g, const held_locks& held) noexcept {
   if (!t) return;
   trace_here(t, 2);
   if (!is_new(*t)) return;
-  out.line("weft: hazard: goroutine {} [{}] holds {} while it is suspended; {}:", goroutine_name(g),
-           g->get_state() == g_state::waiting ? describe(g->reason) : "gives way",
-           held.size == 1 ? "a mutex" : "mutexes",
-           g->marks & mark::pinned_to_thread ? "others on its thread may want it" : "it will go on on another thread");
+  out.line(
+      "weft: hazard: goroutine {} [{}] holds {} while it is suspended; {}:", goroutine_name(g),
+      g->get_state() == g_state::waiting ? describe(g->reason) : "gives way", held.size == 1 ? "a mutex" : "mutexes",
+      g->marks() & mark::pinned_to_thread ? "others on its thread may want it" : "it will go on on another thread");
   for (std::size_t i = 0; i < held.size; ++i) {
     out.frame(fmt::format("    mutex {}, locked in ", held.list[i].mutex), {held.list[i].locked_at});
   }
@@ -54,7 +54,9 @@ WEFT_NOINLINE void report_locks(const G* g, const held_locks& held) noexcept {
 
 }  // namespace
 
-bool must_migrate(const M* m, const G* g) noexcept { return g->context && g->thread == m && !(g->marks & mark::tied); }
+bool must_migrate(const M* m, const G* g) noexcept {
+  return g->context && g->thread == m && !(g->marks() & mark::tied);
+}
 
 M* suspend_in_hazard(M* m, after_switch commit, void* arg) noexcept {
   watch_mutexes();

@@ -6,15 +6,16 @@
 namespace weft::rt {
 
 WEFT_NOINLINE void start_timing(G* g) noexcept {
-  g->wait_since = static_cast<nanos>(cpu_ticks());
-  g->marks |= mark::timed;
+  // Release, for a dump: who reads this as the time a wait began at reads afterwards that the wait is over.
+  g->wait_since.store(static_cast<nanos>(cpu_ticks()), release);
+  g->set_mark(mark::timed);
 }
 
 WEFT_NOINLINE void count_latency(P* p, G* g) noexcept {
-  if (!(g->marks & mark::timed)) return;
-  g->marks &= static_cast<std::uint8_t>(~mark::timed);
+  if (!(g->marks() & mark::timed)) return;
+  g->clear_mark(mark::timed);
   // Two processors' counters may differ a little.
-  nanos ticks = std::max<nanos>(static_cast<nanos>(cpu_ticks()) - g->wait_since, 0);
+  nanos ticks = std::max<nanos>(static_cast<nanos>(cpu_ticks()) - g->wait_since.load(relaxed), 0);
   auto ns = static_cast<std::uint64_t>(ticks) * 1000 / sched.ticks_per_us.load(relaxed);
   std::size_t bucket = ns == 0 ? 0 : static_cast<std::size_t>(std::bit_width(ns)) - 1;
   p->count.latency[std::min(bucket, p->count.latency.size() - 1)].add();

@@ -60,7 +60,7 @@ bool is_unfinished(const G* g) noexcept {
 // No M runs it, and nothing on its stack wants to be destroyed.
 bool as_good_as_ended(const G* g) noexcept {
   g_state s = g->get_state();
-  return (s == g_state::waiting || s == g_state::runnable) && (g == sched.housekeeper || g->marks & mark::ended);
+  return (s == g_state::waiting || s == g_state::runnable) && (g == sched.housekeeper || g->marks() & mark::ended);
 }
 
 void show_all_to_leak_sanitizer() noexcept {

@@ -12,10 +12,10 @@ namespace weft::rt {
 
 M* lock_os_thread(M* m) noexcept {
   // Others that are pinned to this thread could not run on it any more.
-  if (m->pins != 0 && !(m->g->marks & mark::tied)) m = leave_thread(m);
+  if (m->pins != 0 && !(m->g->marks() & mark::tied)) m = leave_thread(m);
   G* g = m->g;
   ++g->lock_depth;
-  g->marks |= mark::locked_to_thread;
+  g->set_mark(mark::locked_to_thread);
   g->tied_to = m;
   m->locked_g.store(g, relaxed);
   return m;
@@ -25,7 +25,7 @@ void unlock_os_thread(M* m) noexcept {
   G* g = m->g;
   if (g->lock_depth == 0) fatal("goroutine {}: unlock_os_thread without lock_os_thread", g->id);
   if (--g->lock_depth > 0) return;
-  g->marks &= static_cast<std::uint8_t>(~mark::locked_to_thread);
+  g->clear_mark(mark::locked_to_thread);
   m->locked_g.store(nullptr, relaxed);
 }
 

@@ -45,9 +45,9 @@ inline G* next_local(M* m, P* p, stack_to s) noexcept {
   if (inherit && WEFT_UNLIKELY(p->count.inherited.get() % inherit_at_most == inherit_at_most - 1)) {
     g = let_others_in(p, g, &inherit);
   }
-  if (WEFT_UNLIKELY(g->marks != 0)) {
+  if (WEFT_UNLIKELY(g->marks() != 0)) {
     count_latency(p, g);
-    if (g->locked_to_thread() || (g->marks & mark::pinned_to_thread && g->tied_to != m)) {
+    if (g->locked_to_thread() || (g->marks() & mark::pinned_to_thread && g->tied_to != m)) {
       m->picked = g;
       return nullptr;
     }
@@ -127,7 +127,7 @@ M* park(M* m, after_switch commit, void* arg, wait_reason why) noexcept {
   WEFT_CHECK(m->depth.load(relaxed) == 1, "goroutine {} parks at depth {}", g->id, m->depth.load(relaxed));
   P* p = m->p.load(relaxed);
   p->count.parks[static_cast<std::size_t>(why)].add();
-  g->wait_since = sched.coarse_now.load(relaxed);
+  g->wait_since.store(sched.coarse_now.load(relaxed), relaxed);
   if (WEFT_UNLIKELY(stack_canaries_in_use())) stack_check_canary(g);
   G* next = nullptr;
   if (WEFT_UNLIKELY(must_visit_scheduler(m, p))) {
@@ -294,7 +294,7 @@ G* end_goroutine() noexcept {
   G* g = m->g;
   P* p = m->p.load(relaxed);
   if (WEFT_UNLIKELY(stack_canaries_in_use())) stack_check_canary(g);
-  if (WEFT_UNLIKELY(g->marks & mark::tied)) untie(m);
+  if (WEFT_UNLIKELY(g->marks() & mark::tied)) untie(m);
   if (!g->system) p->count.ended.add();
   G* next = WEFT_UNLIKELY(must_visit_scheduler(m, p)) ? nullptr : next_local(m, p, stack_to::leave);
   g->set_state(g_state::running, g_state::dead);

@@ -30,7 +30,7 @@ void pin(M* m) noexcept {
   G* g = m->g;
   if (g->pin_depth++ != 0) return;
   ++m->pins;
-  g->marks |= mark::pinned_to_thread;
+  g->set_mark(mark::pinned_to_thread);
   g->tied_to = m;
 }
 
@@ -39,7 +39,7 @@ void unpin(M* m) noexcept {
   if (g->pin_depth == 0) fatal("goroutine {}: a weft::pin ends in a goroutine that did not begin it", g->id);
   if (--g->pin_depth != 0) return;
   --m->pins;
-  g->marks &= static_cast<std::uint8_t>(~mark::pinned_to_thread);
+  g->clear_mark(mark::pinned_to_thread);
 }
 
 void deliver_pinned(M* m, G* g) noexcept {

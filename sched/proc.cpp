@@ -419,7 +419,7 @@ void execute(M* m, G* g, bool inherit) noexcept {
     if (r & request::hazard) forget_held_locks();
   }
   g->set_state(g_state::runnable, g_state::running);
-  if (WEFT_UNLIKELY(g->marks != 0)) count_latency(p, g);
+  if (WEFT_UNLIKELY(g->marks() != 0)) count_latency(p, g);
   if (!g->context) begin(p, g);
   switch_to(m, g, nullptr, nullptr);
 }
@@ -445,7 +445,7 @@ G* schedule(M* m, bool* inherit) noexcept {
     } else if (sched.idle_ps.load(seq_cst) != 0 && !somebody_polls() && timer_is_soon()) {
       wakep(help::to_poll);
     }
-    if (WEFT_UNLIKELY(g->marks & mark::tied) && g->tied_to != m) {
+    if (WEFT_UNLIKELY(g->marks() & mark::tied) && g->tied_to != m) {
       g->locked_to_thread() ? start_locked_m(m, g) : deliver_pinned(m, g);
       continue;
     }

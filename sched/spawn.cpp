@@ -82,7 +82,7 @@ void clean(G* g) noexcept {
   g->closure = nullptr;
   g->name[0] = '\0';
   g->system = false;
-  g->marks = 0;
+  g->marks_word.store(0, relaxed);
   g->no_preemption = 0;
 }
 

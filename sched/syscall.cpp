@@ -19,7 +19,7 @@ void enter_syscall() noexcept {
   if (!m) return;  // a foreign thread has no P to leave
   if (m->depth.load(relaxed) == 1) {
     // Others that are pinned to this thread could not run until we are back.
-    if (WEFT_UNLIKELY(m->pins != 0) && !(m->g->marks & mark::tied)) m = leave_thread(m);
+    if (WEFT_UNLIKELY(m->pins != 0) && !(m->g->marks() & mark::tied)) m = leave_thread(m);
     P* p = m->p.load(relaxed);
     m->g->set_state(g_state::running, g_state::syscall);
     m->requests.fetch_or(request::in_syscall, relaxed);

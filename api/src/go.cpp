@@ -60,7 +60,7 @@ void run_user_code(void* closure) {
 #endif
   }
   if (g->locals) destroy_locals(g);
-  g->marks |= rt::mark::ended;
+  g->set_mark(rt::mark::ended);
 }
 
 void set_name(rt::G* g, std::string_view name) noexcept {

@@ -39,10 +39,12 @@ report::~report() {
   ::munmap(memory_, sizeof(memory));
 }
 
+// What is above a call of the scheduler is its business, and what is below a goroutine's own code is the same for all.
 void report::frames(const trace& t) noexcept {
+  if (!memory_) return;
   std::size_t begin = 0, end = t.size;
-  while (begin < end && is_scheduler(t.frames[begin])) ++begin;
-  while (begin < end && is_scheduler(t.frames[end - 1])) --end;
+  while (begin < end && find(t.frames[begin]).is_scheduler) ++begin;
+  while (begin < end && find(t.frames[end - 1]).is_scheduler) --end;
   frames(t, begin, end);
 }
 
@@ -55,37 +57,43 @@ void report::frames(const trace& t, std::size_t begin, std::size_t end) noexcept
   }
 }
 
-// What is above a call of the scheduler is its business, and what is below a goroutine's own code is the same for all.
-bool report::is_scheduler(trace_frame f) noexcept {
-  const char* name = function_of(f);
-  for (std::string_view prefix : {"_ZN4weft2rt", "_ZZN4weft2rt", "_ZN4weft6detail12_GLOBAL__N_113run_user_code"}) {
-    if (name && std::string_view(name).starts_with(prefix)) return true;
-  }
-  return false;
-}
-
 void report::started_by(const G* g) noexcept {
   if (g->spawn_pc) frame("    started by ", {g->spawn_pc});
 }
 
-const char* report::function_of(trace_frame f) noexcept { return memory_ ? find(f.inside()).function : nullptr; }
-
-const symbol& report::find(const void* pc) noexcept {
+report::place& report::find(trace_frame f) noexcept {
   constexpr std::uint64_t golden = 0x9e3779b97f4a7c15u;
-  known& k = memory_->cache[reinterpret_cast<std::uintptr_t>(pc) * golden >> 55];
-  if (k.pc != pc) k = {pc, memory_->symbols.find(pc)};
-  return k.what;
+  place& p = memory_->known[reinterpret_cast<std::uintptr_t>(f.inside()) * golden >> 55];
+  if (p.at.pc == f.pc && p.at.is_call == f.is_call) return p;
+  p = {f, memory_->symbols.find(f.inside()), false, {}};
+  std::string_view name = p.what.function ? p.what.function : "";
+  for (std::string_view prefix : {"_ZN4weft2rt", "_ZZN4weft2rt", "_ZN4weft6detail12_GLOBAL__N_113run_user_code"}) {
+    if (name.starts_with(prefix)) p.is_scheduler = true;
+  }
+  return p;
 }
 
 void report::frame(std::string_view before, trace_frame f) noexcept {
   if (!memory_) return;
-  const symbol& s = find(f.inside());
-  if (!s.object) return line("{}{}", before, f.pc);
-  if (!s.function) return line("{}?  {}(+{:#x})", before, s.object, s.object_offset);
+  place& p = find(f);
+  if (!p.text.empty()) return write(before, p.text);
+  std::string_view text = describe(p);
+  char* kept = memory_->texts + memory_->texts_used;
+  write(before, text);
+  if (text.size() > sizeof memory_->texts - memory_->texts_used) return;
+  memory_->texts_used += text.size();
+  std::copy(text.begin(), text.end(), kept);
+  p.text = {kept, text.size()};
+}
+
+std::string_view report::describe(const place& p) noexcept {
+  const symbol& s = p.what;
+  if (!s.object) return format_line("{}", p.at.pc);
+  if (!s.function) return format_line("?  {}(+{:#x})", s.object, s.object_offset);
   std::string_view name = readable(s.function);
   constexpr std::size_t longest = sizeof memory_->line - 640;  // the file shall find room behind it
-  line("{}{}{}+{:#x}  {}(+{:#x})", before, name.substr(0, longest), name.size() > longest ? "..." : "",
-       s.function_offset + f.is_call, s.object, s.object_offset);
+  return format_line("{}{}+{:#x}  {}(+{:#x})", name.substr(0, longest), name.size() > longest ? "..." : "",
+                     s.function_offset + p.at.is_call, s.object, s.object_offset);
 }
 
 std::string_view report::readable(const char* mangled) noexcept {
@@ -95,13 +103,12 @@ std::string_view report::readable(const char* mangled) noexcept {
   return memory_->demangled ? memory_->demangled : mangled;
 }
 
-// The line is complete, or longer than the room for it.
-void report::write_line(std::size_t wanted_size) noexcept {
-  std::size_t n = std::min(wanted_size, sizeof memory_->line - 1);
-  memory_->line[n++] = '\n';
-  if (memory_->used + n > sizeof memory_->out) flush();
-  std::copy_n(memory_->line, n, memory_->out + memory_->used);
-  memory_->used += n;
+void report::write(std::string_view before, std::string_view text) noexcept {
+  if (memory_->used + before.size() + text.size() + 1 > sizeof memory_->out) flush();
+  char* end = std::copy(before.begin(), before.end(), memory_->out + memory_->used);
+  end = std::copy(text.begin(), text.end(), end);
+  *end++ = '\n';
+  memory_->used = static_cast<std::size_t>(end - memory_->out);
 }
 
 void report::flush() noexcept {

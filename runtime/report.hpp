@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -29,8 +30,7 @@ class report {
   template <class... Args>
   void line(fmt::format_string<Args...> format, Args&&... args) noexcept {
     if (!memory_) return;
-    auto r = fmt::format_to_n(memory_->line, sizeof memory_->line, format, std::forward<Args>(args)...);
-    write_line(r.size);
+    write("", format_line(format, std::forward<Args>(args)...));
   }
 
   // Function, offset, and file with the address that addr2line takes.
@@ -43,19 +43,23 @@ class report {
   std::string_view readable(const char* mangled) noexcept;
 
   // The mangled name of the function around it, or null.
-  const char* function_of(trace_frame f) noexcept;
+  const char* function_of(trace_frame f) noexcept { return memory_ ? find(f).what.function : nullptr; }
 
   // Room for one trace: 1 KiB that need not lie on a small stack. Null: there is no memory.
   trace* scratch() noexcept { return memory_ ? &memory_->scratch : nullptr; }
 
  private:
-  struct known {
-    const void* pc = nullptr;
+  struct place {
+    trace_frame at;
     symbol what;
+    bool is_scheduler = false;
+    std::string_view text;  // what frame() says of it; empty: not asked for yet, or there is no room to keep it
   };
   struct memory {
     symbol_finder symbols;
-    known cache[512];  // many goroutines, few places
+    place known[512];  // many goroutines, few places
+    std::size_t texts_used = 0;
+    char texts[128 * 1024];
     trace scratch;
     char line[2048];
     char* demangled = nullptr;
@@ -63,10 +67,15 @@ class report {
     char out[16384];
   };
 
-  const symbol& find(const void* pc) noexcept;
-  bool is_scheduler(trace_frame f) noexcept;
+  place& find(trace_frame f) noexcept;
+  std::string_view describe(const place& p) noexcept;
   void frames(const trace& t, std::size_t begin, std::size_t end) noexcept;
-  void write_line(std::size_t wanted_size) noexcept;
+  template <class... Args>
+  std::string_view format_line(fmt::format_string<Args...> format, Args&&... args) noexcept {
+    auto r = fmt::format_to_n(memory_->line, sizeof memory_->line, format, std::forward<Args>(args)...);
+    return {memory_->line, std::min(r.size, sizeof memory_->line)};
+  }
+  void write(std::string_view before, std::string_view text) noexcept;
   void flush() noexcept;
 
   int fd_;

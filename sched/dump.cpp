@@ -25,6 +25,7 @@ struct entry {
   std::uint64_t id;   // g's: where the world could not be stopped in time, that may change
   std::uint64_t key;  // the same for those that are shown as one
   std::size_t group_size;
+  std::size_t trace_at;  // where its trace is kept; 0: nowhere
 };
 
 // Sorted by these: within a group by id; and the groups, the largest first, those of equal size by their first id.
@@ -74,14 +75,81 @@ bool all_ps_stand_still() noexcept {
   return true;
 }
 
+// Room for `n` that is not the heap's, and is memory as it is used. None, if the kernel has none.
+template <class T>
+class list {
+ public:
+  explicit list(std::size_t n) noexcept : bytes_(n * sizeof(T)) {
+    void* at =
+        n == 0 ? MAP_FAILED
+               : ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) return;
+    first_ = static_cast<T*>(at);
+    room_ = n;
+  }
+  ~list() {
+    if (first_) ::munmap(first_, bytes_);
+  }
+  list(const list&) = delete;
+  list& operator=(const list&) = delete;
+
+  void add(const T& e) noexcept {
+    if (used_ < room_) first_[used_++] = e;
+  }
+  std::size_t room_left() const noexcept { return room_ - used_; }
+  std::span<T> all() const noexcept { return {first_, used_}; }
+
+ private:
+  std::size_t bytes_;
+  T* first_ = nullptr;
+  std::size_t room_ = 0, used_ = 0;
+};
+
+// The traces that make up the keys, for when they are shown: unwinding a stack is what takes most of the time of a
+// dump. Of those with one key only one is kept, as a rule. Each is {frames, left out, pc, ...}.
+class kept_traces {
+ public:
+  explicit kept_traces(std::size_t goroutines) noexcept : words_(1 + goroutines * longest) { words_.add(0); }
+
+  // Where it lies; 0: there is none, or no room for it.
+  std::size_t keep(std::uint64_t key, const trace& t) noexcept {
+    if (t.size == 0) return 0;
+    known& k = known_[key % std::size(known_)];
+    if (k.key == key && k.at != 0) return k.at;
+    if (words_.room_left() < longest) return 0;
+    k = {key, words_.all().size()};
+    words_.add(t.size);
+    words_.add(t.left_out);
+    for (std::size_t i = 0; i < t.size; ++i) words_.add(reinterpret_cast<std::uintptr_t>(t.frames[i].pc));
+    return k.at;
+  }
+  void get(std::size_t at, trace* out) const noexcept {
+    std::span<const std::uint64_t> w = words_.all().subspan(at);
+    out->size = w[0];
+    out->left_out = w[1];
+    for (std::size_t i = 0; i < out->size; ++i) out->frames[i] = {reinterpret_cast<const void*>(w[2 + i]), true};
+  }
+
+ private:
+  static constexpr std::size_t longest = 2 + trace::inner + trace::outer;
+  struct known {
+    std::uint64_t key = 0;
+    std::size_t at = 0;
+  };
+
+  list<std::uint64_t> words_;
+  known known_[64];
+};
+
 std::uint64_t key_of(const G* g, trace* t) noexcept {
   key_maker key;
   key.add(static_cast<std::uint64_t>(state_of(g)));
   key.add(static_cast<std::uint64_t>(g->reason));
   key.add(static_cast<std::uint64_t>(g->marks() & mark::tied));
   key.add(g->spawn_pc);
-  if (t && !runs_elsewhere(g)) {
-    trace_parked(g, t);
+  if (t) {
+    t->size = t->left_out = 0;
+    if (!runs_elsewhere(g)) trace_parked(g, t);
     for (std::size_t i = 0; i < t->size; ++i) key.add(t->frames[i].pc);
     key.add(t->left_out);
   }
@@ -178,7 +246,7 @@ void add_names(head_text& out, std::span<const entry> group) noexcept {
   }
 }
 
-void write_group(report& out, std::span<const entry> group, nanos now, bool with_stacks) noexcept {
+void write_group(report& out, std::span<const entry> group, nanos now, const kept_traces* traces) noexcept {
   const G* g = group[0].g;
   head_text head;
   if (group.size() == 1) {
@@ -193,13 +261,15 @@ void write_group(report& out, std::span<const entry> group, nanos now, bool with
   out.line("{}:", head.get());
   trace* t = out.scratch();
   if (!t) return;
-  t->size = 0;
-  if (!with_stacks) {
+  t->size = t->left_out = 0;
+  if (!traces) {
     out.line("    (the scheduler does not stand still; its stack is not readable)");
   } else if (runs_elsewhere(g)) {
     out.line("    (runs on another thread; its stack is not readable from here)");
   } else if (!g->park_frame) {
     out.line("    (not started yet)");
+  } else if (std::size_t at = group[0].trace_at) {
+    traces->get(at, t);
   } else {
     trace_parked(g, t);
   }
@@ -226,34 +296,6 @@ WEFT_NOINLINE void write_caller(report& out, const G* self, dump_of what) noexce
   out.line("");
 }
 
-// Memory for `n` entries that is not the heap's.
-class entries {
- public:
-  explicit entries(std::size_t n) noexcept : bytes_(n * sizeof(entry)) {
-    void* at =
-        n == 0 ? MAP_FAILED
-               : ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED) return;
-    first_ = static_cast<entry*>(at);
-    room_ = n;
-  }
-  ~entries() {
-    if (first_) ::munmap(first_, bytes_);
-  }
-  entries(const entries&) = delete;
-  entries& operator=(const entries&) = delete;
-
-  void add(const entry& e) noexcept {
-    if (used_ < room_) first_[used_++] = e;
-  }
-  std::span<entry> all() const noexcept { return {first_, used_}; }
-
- private:
-  std::size_t bytes_;
-  entry* first_ = nullptr;
-  std::size_t room_ = 0, used_ = 0;
-};
-
 std::size_t count_shown() noexcept {
   std::size_t n = 0;
   for_each_g([](G* g, void* arg) { *static_cast<std::size_t*>(arg) += is_shown(g); }, &n);
@@ -262,28 +304,34 @@ std::size_t count_shown() noexcept {
 
 void write_all(report& out, const G* self, bool with_stacks) noexcept {
   nanos now = nanotime();
+  trace* scratch = out.scratch();
+  if (!scratch) return;
+  const std::size_t n = count_shown();
   struct collection {
-    entries list;
+    list<entry> entries;
+    kept_traces traces;
     const G* self;
     trace* scratch;  // null: without stacks
-  } found{entries(count_shown()), self, with_stacks ? out.scratch() : nullptr};
-  if (with_stacks && !found.scratch) return;
+  } found{list<entry>(n), kept_traces(with_stacks ? n : 0), self, with_stacks ? scratch : nullptr};
   for_each_g(
       [](G* g, void* arg) {
         auto* c = static_cast<collection*>(arg);
-        if (g != c->self && is_shown(g)) c->list.add({g, g->id, key_of(g, c->scratch), 0});
+        if (g == c->self || !is_shown(g)) return;
+        std::uint64_t key = key_of(g, c->scratch);
+        c->entries.add({g, g->id, key, 0, c->scratch ? c->traces.keep(key, *c->scratch) : 0});
       },
       &found);
-  std::span<entry> all = found.list.all();
+  std::span<entry> all = found.entries.all();
   std::sort(all.begin(), all.end(), by_key);
-  entries groups(all.size());
+  list<entry> groups(all.size());
   for (std::size_t i = 0, end; i < all.size(); i = end) {
     for (end = i + 1; end < all.size() && all[end].key == all[i].key;) ++end;
     // by_size has no use for the key any more: it tells where the group begins.
-    groups.add({all[i].g, all[i].id, i, end - i});
+    groups.add({all[i].g, all[i].id, i, end - i, 0});
   }
   std::sort(groups.all().begin(), groups.all().end(), by_size);
-  for (const entry& e : groups.all()) write_group(out, all.subspan(e.key, e.group_size), now, with_stacks);
+  const kept_traces* traces = with_stacks ? &found.traces : nullptr;
+  for (const entry& e : groups.all()) write_group(out, all.subspan(e.key, e.group_size), now, traces);
 }
 
 }  // namespace

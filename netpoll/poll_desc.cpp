@@ -163,6 +163,8 @@ bool poll_commit(poll_desc* pd, poll_mode m, G* g) noexcept {
   return pd->at(m).word.compare_exchange_strong(want, reinterpret_cast<std::uintptr_t>(g), acq_rel, relaxed);
 }
 
+G* poll_try_again(poll_desc* pd, poll_mode m) noexcept { return unblock(pd->at(m), true); }
+
 void poll_finish_wait(poll_desc* pd, poll_mode m) noexcept {
   std::uintptr_t old = pd->at(m).word.exchange(poll_desc::nil, seq_cst);  // "drained" (api/src/net/receive.hpp)
   WEFT_ASSERT(old <= poll_desc::wait, "a goroutine still sleeps on fd {}", pd->fd);

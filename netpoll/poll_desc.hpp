@@ -11,11 +11,11 @@
 //   nil       wait     the goroutine, prepare_wait
 //   ready     nil      the goroutine, prepare_wait                              it does not sleep
 //   wait      G*       the goroutine's commit step, after it left its stack     it sleeps
-//   wait      ready    the poller, a deadline, close                            the commit fails, it goes on
+//   wait      ready    the poller, or poll_try_again                            the commit fails, it goes on
 //   wait      nil      a deadline or close                                      the same
-//   G*        ready    the poller                                               the poller readies the G
+//   G*        ready    the poller, or poll_try_again                            they ready the G
 //   G*        nil      a deadline or close                                      they ready the G
-//   nil       ready    the poller
+//   nil       ready    the poller, or poll_try_again
 //
 // One goroutine waits per direction; others take turns above (api/src/net).
 //
@@ -94,6 +94,9 @@ bool poll_prepare_wait(poll_desc* pd, poll_mode m) noexcept;
 
 // On the stack that was switched to. False: something came in between and the goroutine must go on.
 bool poll_commit(poll_desc* pd, poll_mode m, G* g) noexcept;
+
+// As if the poller had told of it: who waits tries again, or who does so next. That G is to be readied, or null.
+G* poll_try_again(poll_desc* pd, poll_mode m) noexcept;
 
 // After the park: forgets the wait.
 void poll_finish_wait(poll_desc* pd, poll_mode m) noexcept;

@@ -1,4 +1,8 @@
 // Waiting for descriptors: the park loop over netpoll's poll words.
+//
+// A thread that is no goroutine sleeps as a thread, and counts on an M to poll for it. After the end of run() nobody
+// would. So these threads are on a list; stop_runtime closes it, and sends away all that are on it. One that comes
+// later finds it closed. Both are decided under the list's lock.
 
 #include "netpoll/netpoll.hpp"
 #include "sched/proc.hpp"
@@ -17,25 +21,87 @@ void commit_io(G* g, void* arg) noexcept {
   if (!poll_commit(a.pd, a.mode, g)) ready(g);  // it became ready, timed out or was closed on the way
 }
 
+struct waiting_thread {
+  poll_desc* pd;
+  poll_mode mode;
+  bool sent_away = false;
+  waiting_thread* next = nullptr;
+  waiting_thread** at = nullptr;  // what points to this
+};
+
+class thread_list {
+ public:
+  void open() noexcept {
+    lock_guard hold(mutex_);
+    closed_ = false;
+  }
+  bool add(waiting_thread* t) noexcept {
+    lock_guard hold(mutex_);
+    if (closed_) return false;
+    t->next = first_;
+    t->at = &first_;
+    if (first_) first_->at = &t->next;
+    first_ = t;
+    return true;
+  }
+  void remove(waiting_thread* t) noexcept {
+    lock_guard hold(mutex_);
+    *t->at = t->next;
+    if (t->next) t->next->at = t->at;
+  }
+  void close() noexcept {
+    lock_guard hold(mutex_);
+    closed_ = true;
+    for (waiting_thread* t = first_; t; t = t->next) {  // none can go before the lock is released
+      t->sent_away = true;
+      if (G* g = poll_try_again(t->pd, t->mode)) ready(g);
+    }
+  }
+
+ private:
+  lock mutex_{lock_rank::leaf};
+  bool closed_ = true;
+  waiting_thread* first_ = nullptr;
+};
+constinit thread_list waiting_threads;
+
+void io_wait_as_thread(poll_desc* pd, poll_mode mode, poll_status* status) noexcept {
+  waiting_thread me{pd, mode};
+  *status = poll_status::closing;
+  if (!waiting_threads.add(&me)) return;
+  if (poll_prepare_wait(pd, mode)) {
+    io_wait_arg arg{pd, mode};
+    // Before the wait is published, so that an M which goes to sleep does it in the poller.
+    sched.foreign_poll_waiters.fetch_add(1, seq_cst);
+    wakep();
+    (void)park(nullptr, commit_io, &arg, mode == poll_mode::read ? wait_reason::io_read : wait_reason::io_write);
+    sched.foreign_poll_waiters.fetch_sub(1, relaxed);
+    poll_finish_wait(pd, mode);
+  }
+  waiting_threads.remove(&me);
+  if (!me.sent_away) *status = poll_check(pd, mode);
+}
+
 }  // namespace
+
+void let_threads_wait_for_io() noexcept { waiting_threads.open(); }
+void send_threads_away_from_io() noexcept { waiting_threads.close(); }
 
 M* io_wait(M* m, poll_desc* pd, poll_mode mode, poll_status* status) noexcept {
   *status = poll_check(pd, mode);
   if (*status != poll_status::ok) return m;
+  if (WEFT_UNLIKELY(!m)) {
+    io_wait_as_thread(pd, mode, status);
+    return nullptr;
+  }
   if (poll_prepare_wait(pd, mode)) {
     io_wait_arg arg{pd, mode};
-    // Before the wait is published, so that an M which goes to sleep does it in the poller.
-    auto& waiters = m ? sched.poll_waiters : sched.foreign_poll_waiters;
-    waiters.fetch_add(1, seq_cst);
-    if (m) {
-      P* p = m->p.load(relaxed);
-      if (p->next_look.load(relaxed) == 0)
-        p->next_look.store(1, relaxed);  // the dispatcher plans its looks at the poller
-    } else {
-      wakep();  // a foreign thread sleeps as a thread: an M has to poll for it
-    }
+    sched.poll_waiters.fetch_add(1, seq_cst);  // before the wait is published, see above
+    P* p = m->p.load(relaxed);
+    if (p->next_look.load(relaxed) == 0)
+      p->next_look.store(1, relaxed);  // the dispatcher plans its looks at the poller
     m = park(m, commit_io, &arg, mode == poll_mode::read ? wait_reason::io_read : wait_reason::io_write);
-    waiters.fetch_sub(1, relaxed);
+    sched.poll_waiters.fetch_sub(1, relaxed);
     poll_finish_wait(pd, mode);
   }
   *status = poll_check(pd, mode);

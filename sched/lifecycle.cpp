@@ -168,6 +168,7 @@ void start_runtime(const scheduler_options& options) {
     p->has_turn.store(false, relaxed);
     idle_p_put(p);
   }
+  let_threads_wait_for_io();
   sched.running.store(true, release);
 }
 
@@ -210,6 +211,7 @@ void stop_runtime() noexcept {
     sched.idle_m_list = nullptr;
     sched.idle_p_list = nullptr;
   }
+  send_threads_away_from_io();
   for_each_g(
       [](G* g, void*) {
         if (!is_unfinished(g)) return;

@@ -127,6 +127,8 @@ void wake_net_poller(nanos when) noexcept;
 void poll_network(nanos delay, g_list& woken) noexcept;  // foreign threads among the woken are woken at once
 void poll_network_punctually(nanos until, g_list& woken) noexcept;
 [[nodiscard]] M* io_wait(M* m, poll_desc* pd, poll_mode mode, poll_status* status) noexcept;
+void let_threads_wait_for_io() noexcept;    // a run() begins
+void send_threads_away_from_io() noexcept;  // it ends: threads of the user's that wait are told "closing"
 
 // --- life and death (lifecycle.cpp, dead.cpp, dump.cpp)
 void start_runtime(const scheduler_options& options);  // throws std::system_error, std::bad_alloc, std::logic_error

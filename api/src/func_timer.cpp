@@ -41,6 +41,7 @@ class func_timer_core : public func_timer_setting, public rt::timer {
 
   struct stop_waiter {
     rt::G* g;
+    rt::wait_ticket ticket;
     stop_waiter* next;
   };
 
@@ -94,17 +95,12 @@ class func_timer_core : public func_timer_setting, public rt::timer {
     }
     ~body() {
       rt::runtime_scope scope;
-      stop_waiter* woken = nullptr;
       {
         rt::lock_guard hold(t_->mutex);
         body** at = &t_->runs;
         while (*at != this) at = &(*at)->next_;
         *at = next_;
-        if (!t_->runs) woken = std::exchange(t_->waiters, nullptr);
-      }
-      while (woken) {
-        stop_waiter* w = std::exchange(woken, woken->next);
-        if (w->g->claim(rt::no_ticket)) rt::ready(w->g);
+        if (!t_->is_running()) t_->wake_waiters();
       }
       t_->release();
     }
@@ -114,14 +110,32 @@ class func_timer_core : public func_timer_setting, public rt::timer {
       while (first && first->g_.load(rt::relaxed) != g) first = first->next_;
       return first != nullptr;
     }
+    static bool is_of_run(const body* first, std::uint64_t run) noexcept {
+      while (first && first->run_ != run) first = first->next_;
+      return first != nullptr;
+    }
 
    private:
     func_timer_core* t_;
     body* next_;
-    rt::atomic<rt::G*> g_{nullptr};  // relaxed: compared only with the reader's own
+    std::uint64_t run_ = number_of_run();  // if that is over, this goroutine never ends
+    rt::atomic<rt::G*> g_{nullptr};        // relaxed: compared only with the reader's own
   };
 
   // Under mutex:
+  bool is_running() const noexcept { return body::is_of_run(runs, number_of_run()); }
+  void wake_waiters() noexcept {
+    // One whose time is up waits for the mutex, and its record stays until then.
+    for (stop_waiter* w = std::exchange(waiters, nullptr); w;) {
+      stop_waiter* woken = std::exchange(w, w->next);
+      if (woken->g->claim(woken->ticket)) rt::ready(woken->g);
+    }
+  }
+  void remove(const stop_waiter* w) noexcept {
+    stop_waiter** at = &waiters;
+    while (*at && *at != w) at = &(*at)->next;
+    if (*at) *at = w->next;
+  }
   body* runs = nullptr;
   stop_waiter* waiters = nullptr;
 };
@@ -178,15 +192,19 @@ bool func_timer_stop_and_wait(func_timer_core* t) {
   t->mutex.acquire_lock();
   bool pending = t->disarm();
   rt::del_timer(t);
-  if (!t->runs || func_timer_core::body::is_in(t->runs, scope.g())) {
-    t->mutex.release_lock();
-    return pending;
+  bool in_f = func_timer_core::body::is_in(t->runs, scope.g());
+  while (!in_f && t->is_running()) {
+    func_timer_core::stop_waiter w{scope.g(), scope.g()->begin_wait(), t->waiters};
+    t->waiters = &w;
+    auto unlock = [](rt::G*, void* arg) { static_cast<func_timer_core*>(arg)->mutex.release_lock(); };
+    rt::nanos until = scope.m() ? rt::forever : rt::nanotime() + foreign_look_again;
+    bool timed_out = false;
+    scope.resumed_on(rt::park_until(scope.m(), w.ticket, unlock, t, rt::wait_reason::event_wait, until, &timed_out));
+    if (!timed_out) return pending;
+    t->mutex.acquire_lock();
+    t->remove(&w);
   }
-  func_timer_core::stop_waiter w{scope.g(), t->waiters};
-  t->waiters = &w;
-  scope.resumed_on(rt::park(
-      scope.m(), [](rt::G*, void* arg) { static_cast<func_timer_core*>(arg)->mutex.release_lock(); }, t,
-      rt::wait_reason::event_wait));
+  t->mutex.release_lock();
   return pending;
 }
 

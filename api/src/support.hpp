@@ -11,4 +11,13 @@ inline rt::nanos deadline_after(std::int64_t d) noexcept {
   return d >= detail::never_ns ? rt::forever : rt::saturating_add(rt::nanotime(), d);
 }
 
+// 0: no runtime is running.
+inline std::uint64_t number_of_run() noexcept {
+  return rt::sched.running.load(rt::acquire) ? rt::sched.run_number.load(rt::relaxed) : 0;
+}
+
+// A run() may end while a thread waits for one of its goroutines, and nobody is left to say so: a thread that is no
+// goroutine looks again now and then.
+inline constexpr rt::nanos foreign_look_again = 20 * rt::millisecond;
+
 }  // namespace weft

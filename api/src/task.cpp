@@ -48,9 +48,7 @@ class task_state {
 namespace {
 
 // The run() that a task belongs to is over: it will never be done by itself.
-bool run_is_over(const task_state* t) noexcept {
-  return !rt::sched.running.load(rt::acquire) || rt::sched.run_number.load(rt::relaxed) != t->run;
-}
+bool run_is_over(const task_state* t) noexcept { return number_of_run() != t->run; }
 
 void unlock_task(rt::G*, void* t) noexcept { static_cast<task_state*>(t)->mutex.release_lock(); }
 
@@ -91,10 +89,6 @@ std::uint64_t task_id(const task_state* t) noexcept { return t->id; }
 bool task_done(const task_state* t) noexcept { return t->done.load(rt::acquire) || run_is_over(t); }
 
 namespace {
-
-// The run() of a task may end while a thread waits for it, and nobody is left to say so: a thread looks again now and
-// then.
-constexpr rt::nanos foreign_look_again = 20 * rt::millisecond;
 
 bool wait_once(rt::runtime_scope& scope, task_state* t, std::int64_t timeout);
 
@@ -177,9 +171,7 @@ bool task_promise::must_rethrow() noexcept {
   }
 }
 
-std::uint64_t current_run() noexcept {
-  return rt::sched.running.load(rt::acquire) ? rt::sched.run_number.load(rt::relaxed) : 0;
-}
+std::uint64_t current_run() noexcept { return number_of_run(); }
 
 bool is_goroutine_exit(std::exception_ptr e) noexcept {
   try {

@@ -7,7 +7,8 @@
 //   errors                every call that can fail throws std::system_error, or, in the form with a trailing
 //                         std::error_code&, sets that and does not throw (but std::bad_alloc and std::logic_error).
 //       timed_out               the deadline has passed, also if data is ready
-//       operation_canceled      closed by another goroutine while this call was waiting
+//       operation_canceled      closed by another goroutine while this call was waiting; or it waits in a thread that
+//                               is no goroutine, and run() ends
 //       bad_file_descriptor     closed before the call
 //       invalid_argument        malformed address
 //       connection_reset, broken_pipe   the peer is gone; there is never a SIGPIPE

@@ -166,6 +166,14 @@ TEST_CASE("waiting from a thread that weft did not start") {
   });
   CHECK(!wait_readable(p.out));  // ready: nothing to wait for
   p.take();
+  std::error_code ec;
+  std::thread other;
+  weft::run([&] {
+    other = std::thread([&] { ec = wait_readable(p.out); });
+    weft::sleep(10ms);
+  });
+  other.join();
+  CHECK(ec == std::errc::operation_canceled);
   CHECK_THROWS_AS(wait_readable(p.out), std::logic_error);
 }
 

@@ -1187,6 +1187,58 @@ TEST_CASE("from a thread that weft did not start") {
   });
 }
 
+TEST_CASE("a thread that weft did not start goes on when run() ends") {
+  tcp_listener l;
+  std::error_code accepted, read;
+  weft::net::unix_stream a, b;
+  std::vector<std::thread> threads;
+  auto in_thread = [&](std::error_code& ec, auto f) {
+    threads.emplace_back([&ec, f] {
+      try {
+        f(ec);
+      } catch (const std::logic_error&) {  // it comes when there is no runtime any more
+        ec = std::make_error_code(std::errc::operation_canceled);
+      }
+    });
+  };
+  for (int round = 0; round < 3; ++round) {
+    weft::run([&] {
+      if (!l.is_open()) l = tcp_listener::bind("127.0.0.1:0");
+      if (!a.is_open()) std::tie(a, b) = weft::net::unix_stream::pair();
+      std::atomic<int> begun{0};
+      in_thread(accepted, [&](std::error_code& ec) {
+        ++begun;
+        l.accept(ec);
+      });
+      in_thread(read, [&](std::error_code& ec) {
+        char c[1];
+        a.set_read_deadline(steady::now() + 1h);
+        ++begun;
+        a.read(c, ec);
+      });
+      while (begun.load() < 2) weft::yield();
+      // They wait, are about to, or come when it is over.
+      if (round > 0) weft::sleep(round * 5ms);
+    });
+    for (auto& t : threads) t.join();
+    threads.clear();
+    CHECK(accepted == std::errc::operation_canceled);
+    CHECK(read == std::errc::operation_canceled);
+  }
+  weft::run([&] {
+    auto server = in_background([&](std::error_code& ec) { l.accept(ec); });
+    auto c = tcp_stream::connect(address_of(l), 5s);
+    CHECK(!*server.recv());
+    auto reader = weft::spawn([&] {
+      char r[1];
+      return a.read(r);
+    });
+    weft::sleep(2ms);
+    b.write("x");
+    CHECK(reader.join() == 1);
+  });
+}
+
 TEST_CASE("without a runtime") {
   CHECK_THROWS_AS(tcp_listener::bind("127.0.0.1:0"), std::logic_error);
   CHECK_THROWS_AS(tcp_stream::connect("127.0.0.1:1"), std::logic_error);

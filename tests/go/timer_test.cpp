@@ -701,6 +701,23 @@ TEST_CASE("after_func: stop_and_wait waits for a running function, and destroys 
   });
 }
 
+TEST_CASE("after_func: nobody waits for a function whose run() is over") {
+  std::optional<weft::func_timer> t;
+  std::thread other;
+  weft::run([&] {
+    weft::chan<int> begun;
+    t = weft::after_func(0ms, [=] {
+      begun.send(1);
+      weft::sleep(1h);
+    });
+    begun.recv();
+    other = std::thread([&] { CHECK(!t->stop_and_wait()); });
+    weft::sleep(5ms);  // it waits by now
+  });
+  other.join();
+  weft::run([&] { CHECK(!t->stop_and_wait()); });
+}
+
 TEST_CASE("after_func: stop_and_wait from the function itself does not wait for itself") {
   weft::run([] {
     chan<int> done{1};

@@ -1,7 +1,7 @@
 // How an M goes to sleep (find.cpp, timing.cpp): dozing, sleeping in the poller, coming by. What others do between two
 // of its steps is done where it calls another file: the linker puts functions of this test in between.
 //
-// Kills these mutants (tests/mutants): doze-*, comes-by-*, poller-no-second-look.
+// Kills these mutants (tests/mutants): doze-*, comes-by-*, poller-no-second-look, pin-poller-does-not-look.
 
 #include "netpoll/netpoll.hpp"
 #include "tests/sched/helpers.hpp"
@@ -208,6 +208,9 @@ TEST_CASE("poller: nobody sleeps there whose pinned goroutine was made ready bef
         weft::no_preemption alone;  // so the goroutine runs on another M, and one more has to come for it
         auto pinned = weft::spawn([&] {
           weft::pin here;
+          CHECK(sleep_on_notes(2, 0));  // nobody else shall sleep in the poller for what comes now
+          rt::g_list nobody;
+          rt::poll_network(1, nobody);  // nor shall it be broken off by the end of the last run()
           something = weft::after_func(1h, [] {});
           owner = rt::this_m();
           c.recv();
@@ -360,6 +363,7 @@ TEST_CASE("comes_by: not if the goroutine runs on") {
   weft::run(
       [] {
         weft::no_preemption alone;
+        CHECK(sleep_on_notes(1, 1));  // and none that is awake finds the timer by itself
         auto something = weft::after_func(1h, [] {});
         CHECK(stay_until([] { return somebody_polls(); }));
         something.stop();

@@ -137,7 +137,7 @@ class context {
 
  private:
   explicit context(detail::context_node* n) noexcept : ref_(n) {}
-  detail::context_ref ref_;
+  detail::context_ref ref_{};
 };
 
 // Cancels one context. Callable anywhere, also several times and by several at once: only the first call counts. When a
@@ -168,7 +168,7 @@ class [[nodiscard]] cancel_function {
   }
 
  private:
-  detail::context_ref ref_;
+  detail::context_ref ref_{};
 };
 
 // The member `ctx` of a `cancellable`: converts to a context and has its members, but not while it is part of a

@@ -42,7 +42,8 @@ class task_promise {
  public:
   explicit task_promise(task_state* t) noexcept : state_(t) {}
   task_promise(task_promise&& o) noexcept : state_(std::exchange(o.state_, nullptr)) {}
-  task_promise& operator=(task_promise&&) = delete;
+  task_promise(const task_promise&) = delete;
+  task_promise& operator=(const task_promise&) = delete;
   ~task_promise() {
     if (state_) finish(state_);
   }

@@ -49,10 +49,10 @@ struct group_state {
   weft::context ctx;
   cancel_function cancel;
   const std::uint64_t run;
-  wait_group running;
-  std::optional<semaphore> places;  // set_limit
-  weft::mutex mutex;
-  std::exception_ptr first;  // under mutex
+  wait_group running{};
+  std::optional<semaphore> places{};  // set_limit
+  weft::mutex mutex{};
+  std::exception_ptr first{};  // under mutex
 };
 
 // One place in the group: held from go() until the goroutine has ended and its closure is destroyed.

@@ -51,7 +51,7 @@ class countdown {
   WEFT_API bool wait_slow(std::int64_t deadline, countdown_of what);
 
   std::atomic<std::int64_t> word_;
-  sync_queue queue_;
+  sync_queue queue_{};
 };
 
 }  // namespace weft::detail

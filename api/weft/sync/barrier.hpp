@@ -47,7 +47,7 @@ class barrier_core {
   std::atomic<std::uint64_t> phase_{0};  // release when it is over: the waiters see what all did before they arrived
   std::ptrdiff_t expected_;
   std::ptrdiff_t missing_;
-  sync_queue queue_;
+  sync_queue queue_{};
 };
 
 }  // namespace detail

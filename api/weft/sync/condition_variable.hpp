@@ -85,7 +85,7 @@ class condition_variable {
   WEFT_API void wake(bool all) noexcept;
 
   std::atomic<std::uint32_t> waiting_{0};  // 1: the queue is not empty
-  detail::sync_queue queue_;
+  detail::sync_queue queue_{};
 };
 
 }  // namespace weft

@@ -58,7 +58,7 @@ class event {
   WEFT_API bool wait_slow(std::int64_t deadline) const;
 
   mutable std::atomic<std::uint32_t> word_;
-  mutable detail::sync_queue queue_;
+  mutable detail::sync_queue queue_{};
 };
 
 }  // namespace weft

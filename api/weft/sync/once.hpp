@@ -40,7 +40,7 @@ class once_flag {
   };
 
   std::atomic<std::uint32_t> word_{unset};
-  detail::sync_queue queue_;
+  detail::sync_queue queue_{};
 };
 
 template <class F, class... Args>

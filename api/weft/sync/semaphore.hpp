@@ -79,7 +79,7 @@ class semaphore {
   void grant(detail::wake_list& woken, std::int64_t permits) noexcept;
 
   std::atomic<std::int64_t> word_;
-  detail::sync_queue queue_;
+  detail::sync_queue queue_{};
 };
 
 }  // namespace weft

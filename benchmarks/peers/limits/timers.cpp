@@ -1,0 +1,57 @@
+// What timers cannot do without: a look at the clock, an atomic operation on memory that is not in the cache, and a
+// sleep of the kernel's for each time that somebody has to wake at.
+#include <sys/prctl.h>
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "benchmarks/support/bench.hpp"
+
+namespace {
+
+// A timer that is set to a time from now on.
+void reset(bench::job& j) {
+  j.measure(j.count(5'000'000), [](std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) bench::keep(bench::now_ns());
+  });
+}
+
+// A timer that may fire at the same moment, one of many.
+void stop_1m(bench::job& j) {
+  struct alignas(64) timer {
+    std::atomic<std::uint64_t> state{0};
+  };
+  std::size_t n = j.count(1'000'000);
+  std::vector<std::unique_ptr<timer>> timers(n);
+  for (auto& t : timers) t = std::make_unique<timer>();
+  std::shuffle(timers.begin(), timers.end(), std::minstd_rand(2));
+  j.measure_once(n, [&] {
+    for (auto& t : timers) t->state.exchange(1);
+  });
+}
+
+// One thread that wakes 10,000 times a second. The CPU time of each.
+void sleepers(bench::job& j) {
+  prctl(PR_SET_TIMERSLACK, 1);
+  const auto n = static_cast<std::size_t>(std::max(2.0, 4 * j.scale())) * 10'000;
+  j.measure_once(n, [&] {
+    std::int64_t due = bench::now_ns();
+    for (std::size_t i = 0; i < n; ++i) {
+      due += 100'000;
+      timespec at{due / 1'000'000'000, due % 1'000'000'000};
+      clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr);
+    }
+  });
+}
+
+const bench::workloads here{
+    {"timer_reset", reset},
+    {"timer_stop_1m", stop_1m},
+    {"sleepers", sleepers},
+};
+
+}  // namespace

@@ -129,8 +129,8 @@ class WEFT_API socket {
   int release();
   int release(std::error_code& ec);
 
-  // For the calls that wait now and those that follow. After std::bad_alloc each direction has its new deadline or still
-  // the old one.
+  // For the calls that wait now and those that follow. After std::bad_alloc each direction has its new deadline or
+  // still the old one.
   void set_deadline(time_point t);
   void set_deadline(time_point t, std::error_code& ec);
   void set_read_deadline(time_point t);

@@ -90,8 +90,8 @@ WEFT_API unsigned set_procs(unsigned n);
 // Goroutines alive now, main included; 0 while no runtime is running. Anywhere.
 WEFT_API std::size_t num_goroutines() noexcept;
 
-// Everything runnable now gets its turn before this goroutine goes on; what another thread of the runtime has taken over
-// from this one, it may begin a moment later. Anywhere: another thread yields as a thread.
+// Everything runnable now gets its turn before this goroutine goes on; what another thread of the runtime has taken
+// over from this one, it may begin a moment later. Anywhere: another thread yields as a thread.
 WEFT_API void yield() noexcept;
 
 // Runs f, which may block its thread (a system call, a library); other goroutines run meanwhile on another thread.

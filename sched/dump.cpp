@@ -141,6 +141,7 @@ class kept_traces {
   known known_[64];
 };
 
+// t: gets the trace, none if the stack is not readable; null: not wanted.
 std::uint64_t key_of(const G* g, trace* t) noexcept {
   key_maker key;
   key.add(static_cast<std::uint64_t>(state_of(g)));

@@ -21,12 +21,30 @@ void commit_io(G* g, void* arg) noexcept {
   if (!poll_commit(a.pd, a.mode, g)) ready(g);  // it became ready, timed out or was closed on the way
 }
 
+// After poll_prepare_wait said that somebody has to wait.
+M* park_for_io(M* m, poll_desc* pd, poll_mode mode) noexcept {
+  io_wait_arg arg{pd, mode};
+  // Before the wait is published, so that an M which goes to sleep does it in the poller.
+  auto& waiters = m ? sched.poll_waiters : sched.foreign_poll_waiters;
+  waiters.fetch_add(1, seq_cst);
+  if (m) {
+    P* p = m->p.load(relaxed);
+    if (p->next_look.load(relaxed) == 0)
+      p->next_look.store(1, relaxed);  // the dispatcher plans its looks at the poller
+  } else {
+    wakep();  // a foreign thread sleeps as a thread: an M has to poll for it
+  }
+  m = park(m, commit_io, &arg, mode == poll_mode::read ? wait_reason::io_read : wait_reason::io_write);
+  waiters.fetch_sub(1, relaxed);
+  poll_finish_wait(pd, mode);
+  return m;
+}
+
 struct waiting_thread {
   poll_desc* pd;
   poll_mode mode;
   bool sent_away = false;
-  waiting_thread* next = nullptr;
-  waiting_thread** at = nullptr;  // what points to this
+  list_links<waiting_thread> links{};
 };
 
 class thread_list {
@@ -37,22 +55,17 @@ class thread_list {
   }
   bool add(waiting_thread* t) noexcept {
     lock_guard hold(mutex_);
-    if (closed_) return false;
-    t->next = first_;
-    t->at = &first_;
-    if (first_) first_->at = &t->next;
-    first_ = t;
-    return true;
+    if (!closed_) threads_.push_back(t);
+    return !closed_;
   }
   void remove(waiting_thread* t) noexcept {
     lock_guard hold(mutex_);
-    *t->at = t->next;
-    if (t->next) t->next->at = t->at;
+    threads_.erase(t);
   }
   void close() noexcept {
     lock_guard hold(mutex_);
     closed_ = true;
-    for (waiting_thread* t = first_; t; t = t->next) {  // none can go before the lock is released
+    for (waiting_thread* t : threads_) {  // none can go before the lock is released
       t->sent_away = true;
       if (G* g = poll_try_again(t->pd, t->mode)) ready(g);
     }
@@ -61,25 +74,17 @@ class thread_list {
  private:
   lock mutex_{lock_rank::leaf};
   bool closed_ = true;
-  waiting_thread* first_ = nullptr;
+  linked_list<waiting_thread, &waiting_thread::links> threads_;
 };
 constinit thread_list waiting_threads;
 
-void io_wait_as_thread(poll_desc* pd, poll_mode mode, poll_status* status) noexcept {
+// False: run() has ended.
+bool wait_as_thread(poll_desc* pd, poll_mode mode) noexcept {
   waiting_thread me{pd, mode};
-  *status = poll_status::closing;
-  if (!waiting_threads.add(&me)) return;
-  if (poll_prepare_wait(pd, mode)) {
-    io_wait_arg arg{pd, mode};
-    // Before the wait is published, so that an M which goes to sleep does it in the poller.
-    sched.foreign_poll_waiters.fetch_add(1, seq_cst);
-    wakep();
-    (void)park(nullptr, commit_io, &arg, mode == poll_mode::read ? wait_reason::io_read : wait_reason::io_write);
-    sched.foreign_poll_waiters.fetch_sub(1, relaxed);
-    poll_finish_wait(pd, mode);
-  }
+  if (!waiting_threads.add(&me)) return false;
+  if (poll_prepare_wait(pd, mode)) (void)park_for_io(nullptr, pd, mode);
   waiting_threads.remove(&me);
-  if (!me.sent_away) *status = poll_check(pd, mode);
+  return !me.sent_away;
 }
 
 }  // namespace
@@ -91,19 +96,10 @@ M* io_wait(M* m, poll_desc* pd, poll_mode mode, poll_status* status) noexcept {
   *status = poll_check(pd, mode);
   if (*status != poll_status::ok) return m;
   if (WEFT_UNLIKELY(!m)) {
-    io_wait_as_thread(pd, mode, status);
+    *status = wait_as_thread(pd, mode) ? poll_check(pd, mode) : poll_status::closing;
     return nullptr;
   }
-  if (poll_prepare_wait(pd, mode)) {
-    io_wait_arg arg{pd, mode};
-    sched.poll_waiters.fetch_add(1, seq_cst);  // before the wait is published, see above
-    P* p = m->p.load(relaxed);
-    if (p->next_look.load(relaxed) == 0)
-      p->next_look.store(1, relaxed);  // the dispatcher plans its looks at the poller
-    m = park(m, commit_io, &arg, mode == poll_mode::read ? wait_reason::io_read : wait_reason::io_write);
-    sched.poll_waiters.fetch_sub(1, relaxed);
-    poll_finish_wait(pd, mode);
-  }
+  if (poll_prepare_wait(pd, mode)) m = park_for_io(m, pd, mode);
   *status = poll_check(pd, mode);
   return m;
 }

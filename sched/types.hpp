@@ -10,6 +10,7 @@
 
 #include "runtime/context.hpp"
 #include "runtime/g_queue.hpp"
+#include "runtime/linked_list.hpp"
 #include "runtime/lock.hpp"
 #include "runtime/never_destroyed.hpp"
 #include "runtime/note.hpp"
@@ -102,11 +103,6 @@ inline constexpr std::uint32_t hazard = 32;     // for good: WEFT_DEBUG=hazard (
 inline constexpr std::uint32_t pinned = 64;     // goroutines pinned to it are ready (pin.cpp)
 }  // namespace request
 
-struct m_links {
-  M* next = nullptr;
-  M* prev = nullptr;
-};
-
 struct alignas(cache_line) M : thread_state {
   // In the runtime: > 0 while the M executes runtime code, and then nobody takes its P. Written by this M only.
   atomic<std::uint32_t> depth{1};
@@ -128,10 +124,10 @@ struct alignas(cache_line) M : thread_state {
   M* next_idle = nullptr;  // sched; after its end: the next one to be joined
   M* prev_idle = nullptr;  // sched
   bool in_idle_list = false;
-  m_links in_all;       // sched
-  m_links in_detached;  // sched
-  bool is_hog = false;  // sched: counted in sched.hogs
-  bool leaves = false;  // this M: it idled for long, and its thread ends
+  list_links<M> in_all;       // sched
+  list_links<M> in_detached;  // sched
+  bool is_hog = false;        // sched: counted in sched.hogs
+  bool leaves = false;        // this M: it idled for long, and its thread ends
 
   random_source random;
   G g0;
@@ -141,47 +137,6 @@ struct alignas(cache_line) M : thread_state {
   int tid = 0;                 // the kernel's number
   std::uint32_t regained = 0;  // sched: how often it came back after its P was taken
   atomic<bool> finished{false};
-};
-
-// Ms in the order in which they came. An iterator stays good while others are taken out.
-template <m_links M::*Links>
-class m_list {
- public:
-  class iterator {
-   public:
-    explicit iterator(M* m) noexcept : m_(m) {}
-    M* operator*() const noexcept { return m_; }
-    iterator& operator++() noexcept {
-      m_ = (m_->*Links).next;
-      return *this;
-    }
-    bool operator==(const iterator&) const noexcept = default;
-
-   private:
-    M* m_;
-  };
-
-  iterator begin() const noexcept { return iterator(first_); }
-  iterator end() const noexcept { return iterator(nullptr); }
-  M* front() const noexcept { return first_; }
-
-  void push_back(M* m) noexcept {
-    m->*Links = {nullptr, last_};
-    (last_ ? (last_->*Links).next : first_) = m;
-    last_ = m;
-  }
-
-  void erase(M* m) noexcept {
-    auto [next, prev] = m->*Links;
-    (prev ? (prev->*Links).next : first_) = next;
-    (next ? (next->*Links).prev : last_) = prev;
-  }
-
-  void clear() noexcept { first_ = last_ = nullptr; }
-
- private:
-  M* first_ = nullptr;
-  M* last_ = nullptr;
 };
 
 inline constexpr std::uint32_t max_procs = 1024;
@@ -260,14 +215,14 @@ struct scheduler {
   P* idle_p_list = nullptr;
   M* idle_m_list = nullptr;
   std::uint32_t idle_ms = 0;
-  std::uint32_t idle_locked_ms = 0;      // sleep until their locked goroutine is ready
-  std::uint32_t live_ms = 0;             // threads that have not left the scheduler's loop
-  atomic<M*> gone_ms{nullptr};           // have left it while the run() goes on, and are to be joined
-  m_list<&M::in_detached> detached;      // run a goroutine without a P
-  atomic<std::uint32_t> detached_ms{0};  // as many; written under mutex
-  atomic<std::uint32_t> hogs{0};         // those among them that compute; written under mutex
+  std::uint32_t idle_locked_ms = 0;          // sleep until their locked goroutine is ready
+  std::uint32_t live_ms = 0;                 // threads that have not left the scheduler's loop
+  atomic<M*> gone_ms{nullptr};               // have left it while the run() goes on, and are to be joined
+  linked_list<M, &M::in_detached> detached;  // run a goroutine without a P
+  atomic<std::uint32_t> detached_ms{0};      // as many; written under mutex
+  atomic<std::uint32_t> hogs{0};             // those among them that compute; written under mutex
   std::uint64_t next_m_id = 1;
-  m_list<&M::in_all> all_ms;
+  linked_list<M, &M::in_all> all_ms;
   note stop_note;
   note exit_note;
 

@@ -6,6 +6,7 @@
 
 #include "weft/time.hpp"
 
+#include "api/src/end_waiters.hpp"
 #include "api/src/support.hpp"
 
 #include <cstddef>
@@ -38,12 +39,6 @@ class func_timer_core : public func_timer_setting, public rt::timer {
   }
 
   func_timer_closure* closure() noexcept { return reinterpret_cast<func_timer_closure*>(this + 1); }
-
-  struct stop_waiter {
-    rt::G* g;
-    rt::wait_ticket ticket;
-    stop_waiter* next;
-  };
 
   // Under mutex.
   bool disarm() noexcept {
@@ -95,13 +90,15 @@ class func_timer_core : public func_timer_setting, public rt::timer {
     }
     ~body() {
       rt::runtime_scope scope;
+      end_waiter* woken = nullptr;
       {
         rt::lock_guard hold(t_->mutex);
         body** at = &t_->runs;
         while (*at != this) at = &(*at)->next_;
         *at = next_;
-        if (!t_->is_running()) t_->wake_waiters();
+        if (!t_->is_running()) woken = t_->waiters.claim_all();
       }
+      end_waiters::ready_all(woken);
       t_->release();
     }
 
@@ -124,20 +121,8 @@ class func_timer_core : public func_timer_setting, public rt::timer {
 
   // Under mutex:
   bool is_running() const noexcept { return body::is_of_run(runs, number_of_run()); }
-  void wake_waiters() noexcept {
-    // One whose time is up waits for the mutex, and its record stays until then.
-    for (stop_waiter* w = std::exchange(waiters, nullptr); w;) {
-      stop_waiter* woken = std::exchange(w, w->next);
-      if (woken->g->claim(woken->ticket)) rt::ready(woken->g);
-    }
-  }
-  void remove(const stop_waiter* w) noexcept {
-    stop_waiter** at = &waiters;
-    while (*at && *at != w) at = &(*at)->next;
-    if (*at) *at = w->next;
-  }
   body* runs = nullptr;
-  stop_waiter* waiters = nullptr;
+  end_waiters waiters;  // for no run to be in f
 };
 
 namespace {
@@ -194,15 +179,15 @@ bool func_timer_stop_and_wait(func_timer_core* t) {
   rt::del_timer(t);
   bool in_f = func_timer_core::body::is_in(t->runs, scope.g());
   while (!in_f && t->is_running()) {
-    func_timer_core::stop_waiter w{scope.g(), scope.g()->begin_wait(), t->waiters};
-    t->waiters = &w;
+    end_waiter w{scope.g(), scope.g()->begin_wait()};
+    t->waiters.add(&w);
     auto unlock = [](rt::G*, void* arg) { static_cast<func_timer_core*>(arg)->mutex.release_lock(); };
     rt::nanos until = scope.m() ? rt::forever : rt::nanotime() + foreign_look_again;
     bool timed_out = false;
     scope.resumed_on(rt::park_until(scope.m(), w.ticket, unlock, t, rt::wait_reason::event_wait, until, &timed_out));
     if (!timed_out) return pending;
     t->mutex.acquire_lock();
-    t->remove(&w);
+    t->waiters.remove(&w);
   }
   t->mutex.release_lock();
   return pending;

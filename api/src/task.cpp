@@ -5,6 +5,7 @@
 
 #include "weft/task.hpp"
 
+#include "api/src/end_waiters.hpp"
 #include "api/src/goroutine.hpp"
 #include "api/src/support.hpp"
 
@@ -15,22 +16,6 @@ namespace weft::detail {
 
 class task_state {
  public:
-  struct waiter {
-    rt::G* g = nullptr;
-    rt::wait_ticket ticket = rt::no_ticket;
-    waiter* next = nullptr;
-  };
-
-  // Under mutex. A waiter that is not linked any more is left alone.
-  void remove(waiter* w) noexcept {
-    for (waiter** at = &waiters; *at; at = &(*at)->next) {
-      if (*at == w) {
-        *at = w->next;
-        return;
-      }
-    }
-  }
-
   rt::atomic<std::uint32_t> references{2};  // the handle and the goroutine
   rt::lock mutex{rt::lock_rank::sync};
   rt::atomic<bool> done{false};
@@ -38,7 +23,7 @@ class task_state {
   bool detached = false;
   std::uint64_t id = 0;
   std::uint64_t run = 0;  // which run() it belongs to
-  waiter* waiters = nullptr;
+  end_waiters waiters;    // under mutex
   std::exception_ptr exception;
   void (*destroy)(void*) noexcept = nullptr;
   void* result = nullptr;
@@ -115,10 +100,8 @@ bool wait_once(rt::runtime_scope& scope, task_state* t, std::int64_t timeout) {
     t->mutex.release_lock();
     return true;
   }
-  task_state::waiter w;
-  w.g = scope.g();
-  w.next = t->waiters;
-  t->waiters = &w;
+  end_waiter w{scope.g(), rt::no_ticket};
+  t->waiters.add(&w);
   if (timeout >= never_ns) {
     scope.resumed_on(rt::park(scope.m(), unlock_task, t, rt::wait_reason::task_join));
     return true;
@@ -129,13 +112,13 @@ bool wait_once(rt::runtime_scope& scope, task_state* t, std::int64_t timeout) {
     scope.resumed_on(rt::park_until(scope.m(), w.ticket, unlock_task, t, rt::wait_reason::task_join,
                                     deadline_after(timeout), &timed_out));
   } catch (...) {
-    t->remove(&w);
+    t->waiters.remove(&w);
     t->mutex.release_lock();
     throw;
   }
   if (!timed_out) return true;
   rt::lock_guard hold(t->mutex);
-  t->remove(&w);
+  t->waiters.remove(&w);
   return t->done.load(rt::relaxed);
 }
 
@@ -186,29 +169,16 @@ bool is_goroutine_exit(std::exception_ptr e) noexcept {
 void task_promise::finish(task_state* t) noexcept {
   {
     rt::runtime_scope scope;
-    task_state::waiter* woken;
+    end_waiter* woken;
     bool alone;
     {
       rt::lock_guard hold(t->mutex);
       // release: whoever sees done without the lock sees the result.
       t->done.store(true, rt::release);
-      woken = std::exchange(t->waiters, nullptr);
+      woken = t->waiters.claim_all();
       alone = t->detached;
-      // Claimed under the lock: a waiter whose time passes needs it to go away.
-      task_state::waiter** keep = &woken;
-      while (task_state::waiter* w = *keep) {
-        if (w->g->claim(w->ticket)) {
-          keep = &w->next;
-        } else {
-          *keep = w->next;
-        }
-      }
     }
-    while (woken) {
-      rt::G* g = woken->g;
-      woken = woken->next;
-      rt::ready(g);
-    }
+    end_waiters::ready_all(woken);
     if (alone && t->exception) die_of_exception(t->exception);
   }
   task_release(t);

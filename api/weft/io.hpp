@@ -93,7 +93,8 @@ WEFT_API std::error_code wait_fd(int fd, bool writable, std::int64_t deadline_ns
 // the call does no harm, and the call goes on waiting for what was open. Several may wait for one descriptor.
 // Regular files are always ready. fd may be blocking or not; it stays as it is.
 // Returns: none; std::errc::timed_out when the deadline passed (also if fd is ready by now);
-// std::errc::bad_file_descriptor; what the system said. Anywhere.
+// std::errc::bad_file_descriptor; std::errc::operation_canceled when run() ends while a thread that is no goroutine
+// waits; what the system said. Anywhere.
 inline std::error_code wait_readable(int fd) { return detail::wait_fd(fd, false, weft::detail::never_ns); }
 inline std::error_code wait_readable(int fd, time_point deadline) {
   return detail::wait_fd(fd, false, weft::detail::to_ns(deadline));

@@ -1,0 +1,54 @@
+// Who waits for goroutines to end. Everything is done under a lock of its owner's, but ready_all. A waiter lies on the
+// stack of who waits: one that is readied may be gone at the next instruction.
+#pragma once
+
+#include "sched/proc.hpp"
+
+#include <utility>
+
+namespace weft::detail {
+
+struct end_waiter {
+  rt::G* g;
+  rt::wait_ticket ticket;
+  end_waiter* next = nullptr;
+};
+
+class end_waiters {
+ public:
+  void add(end_waiter* w) noexcept { w->next = std::exchange(first_, w); }
+
+  // One that is not linked any more is left alone.
+  void remove(const end_waiter* w) noexcept {
+    end_waiter** at = &first_;
+    while (*at && *at != w) at = &(*at)->next;
+    if (*at) *at = w->next;
+  }
+
+  // Takes all of them, and returns those whose wait this ends: to be readied when the lock is released. Claimed under
+  // the lock: a waiter whose time passes needs it to go away.
+  [[nodiscard]] end_waiter* claim_all() noexcept {
+    end_waiter* claimed = std::exchange(first_, nullptr);
+    for (end_waiter** keep = &claimed; end_waiter* w = *keep;) {
+      if (w->g->claim(w->ticket)) {
+        keep = &w->next;
+      } else {
+        *keep = w->next;
+      }
+    }
+    return claimed;
+  }
+
+  static void ready_all(end_waiter* claimed) noexcept {
+    while (claimed) {
+      rt::G* g = claimed->g;
+      claimed = claimed->next;
+      rt::ready(g);
+    }
+  }
+
+ private:
+  end_waiter* first_ = nullptr;
+};
+
+}  // namespace weft::detail

@@ -1,0 +1,53 @@
+// A list whose links lie in its elements: nothing is allocated, and an element goes at once.
+#pragma once
+
+namespace weft::rt {
+
+template <class T>
+struct list_links {
+  T* next = nullptr;
+  T* prev = nullptr;
+};
+
+// In the order in which they came. An iterator stays good while others are taken out.
+template <class T, list_links<T> T::*Links>
+class linked_list {
+ public:
+  class iterator {
+   public:
+    explicit iterator(T* e) noexcept : e_(e) {}
+    T* operator*() const noexcept { return e_; }
+    iterator& operator++() noexcept {
+      e_ = (e_->*Links).next;
+      return *this;
+    }
+    bool operator==(const iterator&) const noexcept = default;
+
+   private:
+    T* e_;
+  };
+
+  iterator begin() const noexcept { return iterator(first_); }
+  iterator end() const noexcept { return iterator(nullptr); }
+  T* front() const noexcept { return first_; }
+
+  void push_back(T* e) noexcept {
+    e->*Links = {nullptr, last_};
+    (last_ ? (last_->*Links).next : first_) = e;
+    last_ = e;
+  }
+
+  void erase(T* e) noexcept {
+    auto [next, prev] = e->*Links;
+    (prev ? (prev->*Links).next : first_) = next;
+    (next ? (next->*Links).prev : last_) = prev;
+  }
+
+  void clear() noexcept { first_ = last_ = nullptr; }
+
+ private:
+  T* first_ = nullptr;
+  T* last_ = nullptr;
+};
+
+}  // namespace weft::rt

@@ -41,8 +41,8 @@ struct slab {
 };
 
 struct stack_class {
-  explicit stack_class(std::size_t bytes) noexcept : size(bytes) {}
-  const std::size_t size;
+  explicit stack_class(std::size_t slot) noexcept : slot_size(slot) {}
+  const std::size_t slot_size;  // guard and all
   lock mutex{lock_rank::stacks};
   std::vector<slab> slabs;
   mapped_array<stack*> free;  // last in, first out; has room for every slot of the class
@@ -50,7 +50,9 @@ struct stack_class {
   std::size_t bare = 0;        // raw and cold slots
   std::size_t first_bare = 0;  // no slab before it has any
 
-  std::size_t slots_per_slab() const noexcept { return std::clamp<std::size_t>(slab_target / size, 1, 64); }
+  std::size_t slots_per_slab() const noexcept {
+    return std::clamp<std::size_t>(slab_target / stack_size_of(this), 1, 64);
+  }
   std::size_t slots() const noexcept { return slabs.size() * slots_per_slab(); }
   slot_set all_slots() const noexcept { return ~slot_set{0} >> (64 - slots_per_slab()); }
 };
@@ -103,15 +105,15 @@ void add_slabs(stack_class* c, std::size_t n) {
     lock_guard hold(table.mutex);
     if (!published.ranges) published.ranges = static_cast<slab_range*>(map(max_published * sizeof(slab_range)));
   }
-  std::byte* base = map_slabs(n * slots * c->size);
-  for (; n > 0; --n, base += slots * c->size) {
+  std::byte* base = map_slabs(n * slots * c->slot_size);
+  for (; n > 0; --n, base += slots * c->slot_size) {
     c->slabs.push_back({base, c->all_slots()});
     c->bare += slots;
 
     lock_guard hold(table.mutex);
     std::size_t i = published.count.load(relaxed);
     if (i < max_published) {
-      published.ranges[i] = {base, c->size, static_cast<std::uint32_t>(slots)};
+      published.ranges[i] = {base, c->slot_size, static_cast<std::uint32_t>(slots)};
       published.count.store(i + 1, release);  // partner: stack_guard_owner
     }
   }
@@ -157,7 +159,7 @@ void for_each_slot(slot_set slots, F f) {
 std::size_t make_stacks(stack_class* c, const claim& mine, stack** out) noexcept {
   std::byte* pages[most_advised_at_once];
   std::size_t n = 0;
-  for_each_slot(mine.raw, [&](std::size_t i) { pages[n++] = mine.base + i * c->size; });
+  for_each_slot(mine.raw, [&](std::size_t i) { pages[n++] = mine.base + i * c->slot_size; });
   guard_kind kinds[most_advised_at_once];
   install_guards(pages, n, mine.base, kinds);
   slot_set guards[guard_kinds]{};
@@ -173,12 +175,12 @@ std::size_t make_stacks(stack_class* c, const claim& mine, stack** out) noexcept
 
   // Each top page is touched at once: one page fault for many costs less.
   n = 0;
-  for_each_slot(mine.slots, [&](std::size_t i) { pages[n++] = mine.base + (i + 1) * c->size - page; });
+  for_each_slot(mine.slots, [&](std::size_t i) { pages[n++] = mine.base + (i + 1) * c->slot_size - page; });
   if (n > 1) advise_each(pages, n, MADV_POPULATE_WRITE);
   n = 0;
   for_each_slot(mine.slots, [&](std::size_t i) {
-    std::byte* slot = mine.base + i * c->size;
-    auto* s = new (header_of(slot, c->size, mine.slab_number * c->slots_per_slab() + i)) stack;
+    std::byte* slot = mine.base + i * c->slot_size;
+    auto* s = new (header_of(slot, c->slot_size, mine.slab_number * c->slots_per_slab() + i)) stack;
     s->lo = slot + page;
     s->hi = reinterpret_cast<std::byte*>(s);
     s->origin = c;
@@ -198,16 +200,17 @@ stack_class* stack_class_for(std::size_t size) {
   // AddressSanitizer's frames are several times as large.
   std::size_t least = asan_running() ? 4 * min_stack_size : min_stack_size;
   size = std::max((size + page - 1) / page * page, least);
+  std::size_t slot_size = ((size / page + 1) | 1) * page;
   class_table& t = table;
   lock_guard hold(t.mutex);
   for (auto& c : t.classes) {
-    if (c->size == size) return c.get();
+    if (c->slot_size == slot_size) return c.get();
   }
-  t.classes.push_back(std::make_unique<stack_class>(size));
+  t.classes.push_back(std::make_unique<stack_class>(slot_size));
   return t.classes.back().get();
 }
 
-std::size_t stack_size_of(const stack_class* c) noexcept { return c->size; }
+std::size_t stack_size_of(const stack_class* c) noexcept { return c->slot_size - page; }
 
 std::size_t stack_slots_per_slab(const stack_class* c) noexcept { return c->slots_per_slab(); }
 
@@ -263,7 +266,7 @@ void stack_check_canary(const G* g) noexcept {
   fatal(
       "goroutine {}: stack overflow, noticed late: it has no guard page. Its stack has {} bytes; "
       "go({{.stack_size = n}}, f) gives it more",
-      g->id, s->origin->size);
+      g->id, stack_size_of(s->origin));
 }
 
 bool stack_is_left(const G* g, std::uintptr_t sp) noexcept {
@@ -296,7 +299,7 @@ namespace {
 // Under c->mutex: a slab without any user becomes as new. The kernel then has no page tables for it either (Linux
 // 6.14); without that, they are a tenth of what shallow stacks cost.
 void forget_guards(stack_class* c, slab& in) noexcept {
-  std::size_t bytes = c->slots_per_slab() * c->size;
+  std::size_t bytes = c->slots_per_slab() * c->slot_size;
   std::size_t count[guard_kinds];
   std::transform(in.guards, in.guards + guard_kinds, count, [](slot_set set) { return std::popcount(set); });
   if (!remove_guards(in.base, bytes, count)) return;
@@ -311,11 +314,11 @@ std::size_t cool(stack_class* c) noexcept {
   stack* s = c->free[--c->free_count];
   if (tsan_running() && s->fiber) __tsan_destroy_fiber(s->fiber);
   std::byte* lo = s->lo;
-  std::size_t number = s->slab_number, bytes = c->size - page;
+  std::size_t number = s->slab_number, bytes = c->slot_size - page;
   if (asan_running()) __asan_unpoison_memory_region(lo, bytes);
   ::madvise(lo, bytes, MADV_DONTNEED);
   slab& in = c->slabs[number];
-  in.cold |= slot_set{1} << static_cast<std::size_t>(lo - in.base) / c->size;
+  in.cold |= slot_set{1} << static_cast<std::size_t>(lo - in.base) / c->slot_size;
   ++c->bare;
   c->first_bare = std::min(c->first_bare, number);
   if ((in.raw | in.cold) == c->all_slots()) forget_guards(c, in);

@@ -13,7 +13,8 @@
 //   3. a canary above the lowest page, checked whenever the goroutine parks, yields or ends.
 //
 // Colour: tops of equal address modulo 4096 would make all frames compete for the same few cache sets, so the
-// top of slot i is moved down by a multiple of 64 bytes that depends on i.
+// top of slot i is moved down by a multiple of 64 bytes that depends on i. For the same reason a slot is an odd number
+// of pages: tops a power of two apart would compete for few sets of the TLB (docs/adr/0018-an-odd-number-of-pages.md).
 //
 // A goroutine takes its stack where nothing may fail: in the dispatcher. So slots are reserved while goroutines are
 // spawned (stack_reserve), and taking one of those succeeds.
@@ -44,8 +45,8 @@ struct alignas(64) stack {
 inline constexpr std::size_t default_stack_size = 256 * 1024;
 inline constexpr std::size_t min_stack_size = 16 * 1024;
 
-// The class for stacks of `size` bytes (rounded up to pages, at least min_stack_size); made on first use.
-// Throws std::bad_alloc.
+// The class for stacks of `size` bytes, without guard (rounded up to an even number of pages, at least min_stack_size);
+// made on first use. Throws std::bad_alloc.
 stack_class* stack_class_for(std::size_t size);
 
 std::size_t stack_size_of(const stack_class* c) noexcept;

@@ -5,8 +5,8 @@
 
 namespace {
 
-// A bit more than a stack without its lowest page.
-constexpr std::uintptr_t deep_enough = 256 * 1024 - 4096 + 256;
+// A bit more than a stack, and less than a page more.
+constexpr std::uintptr_t deep_enough = 256 * 1024 + 256;
 
 __attribute__((noinline)) int down(std::uintptr_t from) {
   volatile char room[128];

@@ -7,6 +7,7 @@
 #include "runtime/g_pool.hpp"
 #include "runtime/report.hpp"
 #include "runtime/thread.hpp"
+#include "sched/dump_head.hpp"
 #include "sched/proc.hpp"
 
 #include <algorithm>
@@ -19,24 +20,10 @@ namespace weft::rt {
 
 namespace {
 
-// A goroutine, or at the head of its group the group.
-struct entry {
-  const G* g;
-  std::uint64_t id;   // g's: where the world could not be stopped in time, that may change
-  std::uint64_t key;  // the same for those that are shown as one
-  std::size_t group_size;
-  std::size_t trace_at;  // where its trace is kept; 0: nowhere
-};
-
 // Sorted by these: within a group by id; and the groups, the largest first, those of equal size by their first id.
-bool by_key(const entry& a, const entry& b) noexcept { return a.key != b.key ? a.key < b.key : a.id < b.id; }
-bool by_size(const entry& a, const entry& b) noexcept {
+bool by_key(const dump_entry& a, const dump_entry& b) noexcept { return a.key != b.key ? a.key < b.key : a.id < b.id; }
+bool by_size(const dump_entry& a, const dump_entry& b) noexcept {
   return a.group_size != b.group_size ? a.group_size > b.group_size : a.id < b.id;
-}
-
-const char* describe_tie(const G* g) noexcept {
-  if (g->locked_to_thread()) return ", locked to thread";
-  return g->marks() & mark::pinned_to_thread ? ", pinned to thread" : "";
 }
 
 class key_maker {
@@ -51,9 +38,6 @@ class key_maker {
  private:
   std::uint64_t key_ = 0x6a09e667f3bcc908u;
 };
-
-// Acquire: see G::set_state.
-g_state state_of(const G* g) noexcept { return g->state.load(acquire); }
 
 bool is_shown(const G* g) noexcept {
   g_state s = state_of(g);
@@ -157,109 +141,9 @@ std::uint64_t key_of(const G* g, trace* t) noexcept {
   return key.get();
 }
 
-// Text of bounded length.
-template <std::size_t size>
-class short_text {
- public:
-  template <class... Args>
-  void add(fmt::format_string<Args...> format, Args&&... args) noexcept {
-    auto r = fmt::format_to_n(text_ + used_, size - used_, format, std::forward<Args>(args)...);
-    used_ = std::min(size, used_ + r.size);
-  }
-  std::string_view get() const noexcept { return {text_, used_}; }
-
- private:
-  char text_[size];
-  std::size_t used_ = 0;
-};
-
-using head_text = short_text<512>;
-
-void add_duration(head_text& out, nanos d) noexcept {
-  auto seconds = static_cast<double>(d) / second;
-  if (d < second) {
-    out.add("{} ms", d / millisecond);
-  } else if (seconds < 120) {
-    out.add("{:.1f} s", seconds);
-  } else if (seconds < 7200) {
-    out.add("{:.0f} minutes", seconds / 60);
-  } else {
-    out.add("{:.1f} hours", seconds / 3600);
-  }
-}
-
-// The clock by which goroutines note when they begin to wait is sysmon's, and may be as far behind.
-constexpr nanos shortest_wait_shown = 100 * millisecond;
-
-nanos waited(const G* g, nanos now) noexcept {
-  nanos since = g->wait_since.load(acquire);  // start_timing
-  bool waits = since != 0 && state_of(g) == g_state::waiting;
-  return waits ? std::max<nanos>(now - since, 0) : 0;
-}
-
-void add_state(head_text& out, std::span<const entry> group, nanos now) noexcept {
+void write_group(report& out, std::span<const dump_entry> group, nanos now, const kept_traces* traces) noexcept {
   const G* g = group[0].g;
-  g_state state = state_of(g);
-  out.add("[{}", state == g_state::waiting ? describe(g->reason) : describe(state));
-  if (state == g_state::waiting) {
-    nanos shortest = forever, longest = 0;
-    for (const entry& e : group) {
-      nanos d = waited(e.g, now);
-      shortest = std::min(shortest, d);
-      longest = std::max(longest, d);
-    }
-    if (longest >= shortest_wait_shown) {
-      out.add(", ");
-      if (longest - shortest >= shortest_wait_shown) {
-        add_duration(out, shortest);
-        out.add(" to ");
-      }
-      add_duration(out, longest);
-    }
-  }
-  out.add("{}]", describe_tie(g));
-}
-
-// "3, 7-12, 15, ..."
-void add_ids(head_text& out, std::span<const entry> group) noexcept {
-  constexpr int most = 8;
-  int shown = 0;
-  for (std::size_t i = 0; i < group.size(); ++shown) {
-    if (shown == most) return out.add(", ...");
-    std::uint64_t first = group[i].id, last = first;
-    while (++i < group.size() && group[i].id == last + 1) ++last;
-    out.add("{}{}", shown ? ", " : "", first);
-    if (last != first) out.add("{}{}", last == first + 1 ? ", " : "-", last);
-  }
-}
-
-// " 'worker', 'reader', ...": each name once, in the order of ids.
-void add_names(head_text& out, std::span<const entry> group) noexcept {
-  constexpr std::size_t most = 4;
-  std::string_view shown[most];
-  std::size_t n = 0;
-  for (const entry& e : group) {
-    std::string_view name = e.g->name;
-    if (name.empty() || std::find(shown, shown + n, name) != shown + n) continue;
-    if (n == most) return out.add(", ...");
-    out.add("{} '{}'", n ? "," : "", name);
-    shown[n++] = name;
-  }
-}
-
-void write_group(report& out, std::span<const entry> group, nanos now, const kept_traces* traces) noexcept {
-  const G* g = group[0].g;
-  head_text head;
-  if (group.size() == 1) {
-    head.add("goroutine {} ", goroutine_name(g));
-  } else {
-    head.add("{} goroutines ", group.size());
-    add_ids(head, group);
-    add_names(head, group);
-    head.add(" ");
-  }
-  add_state(head, group, now);
-  out.line("{}:", head.get());
+  out.line("{}:", head_of(group, now).get());
   trace* t = out.scratch();
   if (!t) return;
   t->size = t->left_out = 0;
@@ -309,11 +193,11 @@ void write_all(report& out, const G* self, bool with_stacks) noexcept {
   if (!scratch) return;
   const std::size_t n = count_shown();
   struct collection {
-    list<entry> entries;
+    list<dump_entry> entries;
     kept_traces traces;
     const G* self;
     trace* scratch;  // null: without stacks
-  } found{list<entry>(n), kept_traces(with_stacks ? n : 0), self, with_stacks ? scratch : nullptr};
+  } found{list<dump_entry>(n), kept_traces(with_stacks ? n : 0), self, with_stacks ? scratch : nullptr};
   for_each_g(
       [](G* g, void* arg) {
         auto* c = static_cast<collection*>(arg);
@@ -322,9 +206,9 @@ void write_all(report& out, const G* self, bool with_stacks) noexcept {
         c->entries.add({g, g->id, key, 0, c->scratch ? c->traces.keep(key, *c->scratch) : 0});
       },
       &found);
-  std::span<entry> all = found.entries.all();
+  std::span<dump_entry> all = found.entries.all();
   std::sort(all.begin(), all.end(), by_key);
-  list<entry> groups(all.size());
+  list<dump_entry> groups(all.size());
   for (std::size_t i = 0, end; i < all.size(); i = end) {
     for (end = i + 1; end < all.size() && all[end].key == all[i].key;) ++end;
     // by_size has no use for the key any more: it tells where the group begins.
@@ -332,7 +216,7 @@ void write_all(report& out, const G* self, bool with_stacks) noexcept {
   }
   std::sort(groups.all().begin(), groups.all().end(), by_size);
   const kept_traces* traces = with_stacks ? &found.traces : nullptr;
-  for (const entry& e : groups.all()) write_group(out, all.subspan(e.key, e.group_size), now, traces);
+  for (const dump_entry& e : groups.all()) write_group(out, all.subspan(e.key, e.group_size), now, traces);
 }
 
 }  // namespace

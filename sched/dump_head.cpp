@@ -1,0 +1,103 @@
+#include "sched/dump_head.hpp"
+
+#include "runtime/report.hpp"
+#include "runtime/wait_reason.hpp"
+
+namespace weft::rt {
+
+namespace {
+
+void add_duration(head_text& out, nanos d) noexcept {
+  auto seconds = static_cast<double>(d) / second;
+  if (d < second) {
+    out.add("{} ms", d / millisecond);
+  } else if (seconds < 120) {
+    out.add("{:.1f} s", seconds);
+  } else if (seconds < 7200) {
+    out.add("{:.0f} minutes", seconds / 60);
+  } else {
+    out.add("{:.1f} hours", seconds / 3600);
+  }
+}
+
+// The clock by which goroutines note when they begin to wait is sysmon's, and may be as far behind.
+constexpr nanos shortest_wait_shown = 100 * millisecond;
+
+nanos waited(const G* g, nanos now) noexcept {
+  nanos since = g->wait_since.load(acquire);  // start_timing
+  bool waits = since != 0 && state_of(g) == g_state::waiting;
+  return waits ? std::max<nanos>(now - since, 0) : 0;
+}
+
+void add_state(head_text& out, std::span<const dump_entry> group, nanos now) noexcept {
+  const G* g = group[0].g;
+  g_state state = state_of(g);
+  out.add("[{}", state == g_state::waiting ? describe(g->reason) : describe(state));
+  if (state == g_state::waiting) {
+    nanos shortest = forever, longest = 0;
+    for (const dump_entry& e : group) {
+      nanos d = waited(e.g, now);
+      shortest = std::min(shortest, d);
+      longest = std::max(longest, d);
+    }
+    if (longest >= shortest_wait_shown) {
+      out.add(", ");
+      if (longest - shortest >= shortest_wait_shown) {
+        add_duration(out, shortest);
+        out.add(" to ");
+      }
+      add_duration(out, longest);
+    }
+  }
+  out.add("{}]", describe_tie(g));
+}
+
+// "3, 7-12, 15, ..."
+void add_ids(head_text& out, std::span<const dump_entry> group) noexcept {
+  constexpr int most = 8;
+  int shown = 0;
+  for (std::size_t i = 0; i < group.size(); ++shown) {
+    if (shown == most) return out.add(", ...");
+    std::uint64_t first = group[i].id, last = first;
+    while (++i < group.size() && group[i].id == last + 1) ++last;
+    out.add("{}{}", shown ? ", " : "", first);
+    if (last != first) out.add("{}{}", last == first + 1 ? ", " : "-", last);
+  }
+}
+
+// " 'worker', 'reader', ...": each name once, in the order of ids.
+void add_names(head_text& out, std::span<const dump_entry> group) noexcept {
+  constexpr std::size_t most = 4;
+  std::string_view shown[most];
+  std::size_t n = 0;
+  for (const dump_entry& e : group) {
+    std::string_view name = e.g->name;
+    if (name.empty() || std::find(shown, shown + n, name) != shown + n) continue;
+    if (n == most) return out.add(", ...");
+    out.add("{} '{}'", n ? "," : "", name);
+    shown[n++] = name;
+  }
+}
+
+}  // namespace
+
+const char* describe_tie(const G* g) noexcept {
+  if (g->locked_to_thread()) return ", locked to thread";
+  return g->marks() & mark::pinned_to_thread ? ", pinned to thread" : "";
+}
+
+head_text head_of(std::span<const dump_entry> group, nanos now) noexcept {
+  head_text head;
+  if (group.size() == 1) {
+    head.add("goroutine {} ", goroutine_name(group[0].g));
+  } else {
+    head.add("{} goroutines ", group.size());
+    add_ids(head, group);
+    add_names(head, group);
+    head.add(" ");
+  }
+  add_state(head, group, now);
+  return head;
+}
+
+}  // namespace weft::rt

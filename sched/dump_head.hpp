@@ -1,0 +1,54 @@
+// The first line of what a dump says about goroutines that are the same (dump.cpp): how many, which, their names, what
+// they do and for how long.
+#pragma once
+
+#include "runtime/clock.hpp"
+#include "runtime/g.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <fmt/format.h>
+#include <span>
+#include <string_view>
+#include <utility>
+
+namespace weft::rt {
+
+// A goroutine, or at the head of its group the group.
+struct dump_entry {
+  const G* g;
+  std::uint64_t id;   // g's: where the world could not be stopped in time, that may change
+  std::uint64_t key;  // the same for those that are shown as one
+  std::size_t group_size;
+  std::size_t trace_at;  // where its trace is kept; 0: nowhere
+};
+
+// Text of bounded length.
+template <std::size_t size>
+class short_text {
+ public:
+  template <class... Args>
+  void add(fmt::format_string<Args...> format, Args&&... args) noexcept {
+    auto r = fmt::format_to_n(text_ + used_, size - used_, format, std::forward<Args>(args)...);
+    used_ = std::min(size, used_ + r.size);
+  }
+  std::string_view get() const noexcept { return {text_, used_}; }
+
+ private:
+  char text_[size];
+  std::size_t used_ = 0;
+};
+
+using head_text = short_text<512>;
+
+// Of a group of at least one.
+head_text head_of(std::span<const dump_entry> group, nanos now) noexcept;
+
+// ", locked to thread" and the like, or nothing.
+const char* describe_tie(const G* g) noexcept;
+
+// Acquire: see G::set_state.
+inline g_state state_of(const G* g) noexcept { return g->state.load(acquire); }
+
+}  // namespace weft::rt

@@ -255,8 +255,6 @@ void stack_put(stack_class* c, stack* const* stacks, std::size_t n) noexcept {
   c->free_count += n;
 }
 
-bool stack_canaries_in_use() noexcept { return guards_installed(guard_kind::canary) != 0; }
-
 void stack_check_canary(const G* g) noexcept {
   const stack* s = g->own_stack;
   if (!s->has_canary) return;

@@ -68,7 +68,7 @@ std::size_t stack_take(stack_class* c, stack** out, std::size_t n);
 void stack_put(stack_class* c, stack* const* stacks, std::size_t n) noexcept;
 
 // Some stacks have no guard page: stack_check_canary has something to check.
-bool stack_canaries_in_use() noexcept;
+inline bool stack_canaries_in_use() noexcept { return guards_installed(guard_kind::canary) != 0; }
 
 // Aborts if the canary of g's stack was overwritten.
 void stack_check_canary(const G* g) noexcept;

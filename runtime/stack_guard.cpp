@@ -1,7 +1,6 @@
 #include "runtime/stack_guard.hpp"
 
 #include "runtime/advise.hpp"
-#include "runtime/atomic.hpp"
 #include "runtime/fatal.hpp"
 
 #include <algorithm>
@@ -21,8 +20,7 @@ namespace {
 constexpr std::uint64_t canary_value = 0x7765667463616e61;  // "weftcana"
 constexpr std::size_t canary_words = 8;
 
-// All relaxed: numbers, and what the kernel can do.
-constinit atomic<std::size_t> installed[guard_kinds];
+// All relaxed: what the kernel can do.
 constinit atomic<guard_kind> best{guard_kind::madvise};
 constinit atomic<bool> madvise_unknown{false};
 
@@ -40,8 +38,7 @@ std::size_t max_maps() noexcept {
 bool mprotect_guard(std::byte* lo, bool lowest) noexcept {
   static const std::size_t budget = max_maps() / 4;
   std::size_t limit = lowest ? budget : budget - budget / 8;
-  return installed[static_cast<int>(guard_kind::mprotect)].load(relaxed) < limit &&
-         ::mprotect(lo, page, PROT_NONE) == 0;
+  return guards_installed(guard_kind::mprotect) < limit && ::mprotect(lo, page, PROT_NONE) == 0;
 }
 
 void warn_of_canaries() noexcept {
@@ -78,7 +75,7 @@ void install_guards(std::byte* const* lo, std::size_t n, const std::byte* lowest
   if (n > 1 && best.load(relaxed) == guard_kind::madvise) done = advise_each(lo, n, MADV_GUARD_INSTALL);
   std::fill_n(kinds, done, guard_kind::madvise);
   for (std::size_t i = done; i < n; ++i) kinds[i] = try_kinds(lo[i], lo[i] == lowest);
-  for (std::size_t i = 0; i < n; ++i) installed[static_cast<int>(kinds[i])].fetch_add(1, relaxed);
+  for (std::size_t i = 0; i < n; ++i) installed_guards[static_cast<int>(kinds[i])].fetch_add(1, relaxed);
 }
 
 bool remove_guards(std::byte* base, std::size_t bytes, const std::size_t (&count)[guard_kinds]) noexcept {
@@ -86,11 +83,9 @@ bool remove_guards(std::byte* base, std::size_t bytes, const std::size_t (&count
   if (count[static_cast<int>(guard_kind::mprotect)] && ::mprotect(base, bytes, PROT_READ | PROT_WRITE) != 0) {
     return false;
   }
-  for (int k = 0; k < guard_kinds; ++k) installed[k].fetch_sub(count[k], relaxed);
+  for (int k = 0; k < guard_kinds; ++k) installed_guards[k].fetch_sub(count[k], relaxed);
   return true;
 }
-
-std::size_t guards_installed(guard_kind k) noexcept { return installed[static_cast<int>(k)].load(relaxed); }
 
 void write_canary(std::byte* lo) noexcept {
   std::fill_n(reinterpret_cast<std::uint64_t*>(lo), canary_words, canary_value);

@@ -1,6 +1,8 @@
 // What keeps a stack's overflow from its neighbours: see stack.hpp for the three kinds.
 #pragma once
 
+#include "runtime/atomic.hpp"
+
 #include <cstddef>
 #include <cstdint>
 
@@ -22,7 +24,10 @@ void install_guards(std::byte* const* lo, std::size_t n, const std::byte* lowest
 // Of a mapping with so many guards of each kind. False: they stay.
 bool remove_guards(std::byte* base, std::size_t bytes, const std::size_t (&count)[guard_kinds]) noexcept;
 
-std::size_t guards_installed(guard_kind k) noexcept;
+inline constinit atomic<std::size_t> installed_guards[guard_kinds];  // relaxed: numbers
+inline std::size_t guards_installed(guard_kind k) noexcept {
+  return installed_guards[static_cast<int>(k)].load(relaxed);
+}
 
 void write_canary(std::byte* lo) noexcept;
 bool canary_intact(const std::byte* lo) noexcept;

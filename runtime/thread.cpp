@@ -44,12 +44,18 @@ void thread_state::bind_to_this_thread() noexcept {
 
 thread_state* this_thread_or_null() noexcept { return current; }
 
+namespace {
+
+WEFT_NOINLINE thread_state* begin_foreign_thread() noexcept {
+  static thread_local foreign_thread state;
+  return current = &state;
+}
+
+}  // namespace
+
 thread_state* this_thread() noexcept {
-  if (WEFT_UNLIKELY(!current)) {
-    static thread_local foreign_thread state;
-    current = &state;
-  }
-  return current;
+  thread_state* ts = current;
+  return WEFT_LIKELY(ts != nullptr) ? ts : begin_foreign_thread();
 }
 
 void set_this_thread(thread_state* ts) noexcept { current = ts; }

@@ -38,7 +38,7 @@ WEFT_NOINLINE G* let_others_in(P* p, G* next, bool* inherit) noexcept {
 // unless the caller has one to `leave` it; but not a new one: making it takes system calls, and the lock that `commit`
 // gives back would be held meanwhile.
 enum class stack_to { keep, leave };
-inline G* next_local(M* m, P* p, stack_to s) noexcept {
+[[gnu::always_inline]] inline G* next_local(M* m, P* p, stack_to s) noexcept {
   bool inherit;
   G* g = p->runq.get(&inherit);
   if (!g) return nullptr;

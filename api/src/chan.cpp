@@ -101,7 +101,7 @@ chan_core* chan_make(const element& e, std::size_t capacity) {
   if (stride != 0 && capacity > (PTRDIFF_MAX - offset) / stride) {
     throw std::length_error("weft::chan: a buffer for " + std::to_string(capacity) + " values is too large");
   }
-  auto* block = static_cast<std::byte*>(::operator new (offset + capacity * stride, std::align_val_t{align}));
+  auto* block = static_cast<std::byte*>(allocate_aligned(offset + capacity * stride, align));
   return ::new (block) chan_core(e, capacity, stride, block + offset);
 }
 
@@ -118,7 +118,7 @@ void chan_release(chan_core* c) noexcept {
   }
   std::size_t align = block_align(c->elem);
   c->~chan_core();
-  ::operator delete (static_cast<void*>(c), std::align_val_t{align});
+  free_aligned(c, align);
 }
 
 chan_status chan_send(chan_core* c, void* value, std::int64_t timeout) {

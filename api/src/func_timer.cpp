@@ -136,11 +136,12 @@ std::size_t room_before(std::align_val_t align) noexcept {
 }  // namespace
 
 void* func_timer_closure::operator new(std::size_t size, std::align_val_t align) {
-  return static_cast<std::byte*>(::operator new(room_before(align) + size, align)) + room_before(align);
+  return static_cast<std::byte*>(allocate_aligned(room_before(align) + size, static_cast<std::size_t>(align))) +
+         room_before(align);
 }
 
 void func_timer_closure::operator delete(void* closure, std::align_val_t align) noexcept {
-  ::operator delete(static_cast<std::byte*>(closure) - room_before(align), align);
+  free_aligned(static_cast<std::byte*>(closure) - room_before(align), static_cast<std::size_t>(align));
 }
 
 func_timer_core* func_timer_make(std::int64_t ns, std::unique_ptr<func_timer_closure> f) {

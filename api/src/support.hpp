@@ -4,7 +4,20 @@
 #include "sched/proc.hpp"
 #include "weft/detail/time.hpp"
 
+#include <cstddef>
+#include <new>
+
 namespace weft {
+
+// operator new and delete, by the aligned ones only where that is needed: they take thrice as long.
+inline void* allocate_aligned(std::size_t size, std::size_t align) {
+  if (align <= __STDCPP_DEFAULT_NEW_ALIGNMENT__) return ::operator new(size);
+  return ::operator new (size, std::align_val_t{align});
+}
+inline void free_aligned(void* block, std::size_t align) noexcept {
+  if (align <= __STDCPP_DEFAULT_NEW_ALIGNMENT__) return ::operator delete(block);
+  ::operator delete (block, std::align_val_t{align});
+}
 
 // A deadline `d` ns from now; rt::forever if that is too far.
 inline rt::nanos deadline_after(std::int64_t d) noexcept {

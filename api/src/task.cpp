@@ -42,7 +42,7 @@ void unlock_task(rt::G*, void* t) noexcept { static_cast<task_state*>(t)->mutex.
 task_state* task_make(std::size_t size, std::size_t align, void (*destroy)(void*) noexcept) {
   if (align < alignof(task_state)) align = alignof(task_state);
   std::size_t offset = (sizeof(task_state) + align - 1) / align * align;
-  auto* block = static_cast<std::byte*>(::operator new (offset + size, std::align_val_t{align}));
+  auto* block = static_cast<std::byte*>(allocate_aligned(offset + size, align));
   auto* t = ::new (block) task_state;
   t->result = block + offset;
   t->destroy = destroy;
@@ -57,7 +57,7 @@ void task_release(task_state* t) noexcept {
   if (t->has_value && t->destroy) t->destroy(t->result);
   std::size_t align = t->align;
   t->~task_state();
-  ::operator delete (static_cast<void*>(t), std::align_val_t{align});
+  free_aligned(t, align);
 }
 
 void task_drop(task_state* t) noexcept {

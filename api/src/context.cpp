@@ -15,6 +15,9 @@
 //
 // A node with a deadline and its timer hold each other: the timer's function holds a reference to the node. Cancelling
 // stops the timer and lets go of it, and every node is cancelled in the end.
+//
+// Timers end with their run(), contexts need not. So whoever asks a context for something in another run(), or in none,
+// looks at the clock, and sets the timer again (see_to_deadline).
 
 #include "weft/context.hpp"
 
@@ -108,6 +111,8 @@ class cancel_node final : public context_node {
   const std::int64_t deadline;
   tree* const in;
   cancel_node* const above_me;
+  cancel_node* timed = nullptr;            // whose timer the deadline is: this, or one above; null: there is none
+  rt::atomic<std::uint64_t> timer_run{0};  // in which run() the timer was set. relaxed: who sets it holds nothing else
   rt::atomic<cancel_state> state{cancel_state::active};
   std::exception_ptr cause;
 
@@ -169,6 +174,7 @@ void cancel(cancel_node* root, cancel_state s, const std::exception_ptr& why) no
 
 void start_timer(cancel_node* n) {
   std::int64_t ns = n->deadline - rt::nanotime();
+  n->timer_run.store(number_of_run(), rt::relaxed);
   context_retain(n);
   func_timer t = after_func(std::chrono::nanoseconds(ns), [held = context_ref(n)] {
     cancel(static_cast<cancel_node*>(held.get()), cancel_state::timed_out, nullptr);
@@ -182,6 +188,28 @@ void start_timer(cancel_node* n) {
     }
   }
   t.stop();
+}
+
+// If there is no memory to set the timer again, the next one who asks tries.
+void see_to_deadline(cancel_node* n) noexcept {
+  cancel_node* t = n->timed;
+  if (!t) return;
+  std::uint64_t run = number_of_run(), set_in = t->timer_run.load(rt::relaxed);
+  if (set_in == run || t->is_cancelled()) return;
+  std::int64_t left = t->deadline - rt::nanotime();
+  if (left <= 0) return cancel(t, cancel_state::timed_out, nullptr);
+  if (run == 0 || !t->timer_run.compare_exchange_strong(set_in, run, rt::relaxed)) return;
+  std::optional<func_timer> timer;
+  {
+    rt::runtime_scope scope;
+    rt::lock_guard hold(t->in->mutex);
+    if (!t->is_cancelled()) timer = t->timer;
+  }
+  try {
+    if (timer) timer->reset(std::chrono::nanoseconds(left));
+  } catch (...) {
+    t->timer_run.store(0, rt::relaxed);
+  }
 }
 
 }  // namespace
@@ -198,6 +226,7 @@ void context_release(context_node* n) noexcept {
 
 context_node* context_make(context_node* parent, std::int64_t deadline) {
   cancel_node* above = parent ? parent->canceller : nullptr;
+  if (above) see_to_deadline(above);
   bool own_deadline = deadline < (above ? above->deadline : never_ns);
   if (!own_deadline) deadline = above ? above->deadline : never_ns;
   auto own_tree = above ? nullptr : std::make_unique<tree>();
@@ -208,6 +237,7 @@ context_node* context_make(context_node* parent, std::int64_t deadline) {
     own_tree.release();
   }
   context_ref made(n);
+  n->timed = own_deadline ? n : above ? above->timed : nullptr;
   if (above) {
     rt::runtime_scope scope;
     rt::lock_guard hold(n->in->mutex);
@@ -254,6 +284,7 @@ const void* context_value(const context_node* n, const void* key) noexcept {
 chan_core* context_done(context_node* node) {
   cancel_node* n = node->canceller;
   if (!n) return nullptr;
+  see_to_deadline(n);
   chan_core* made = nullptr;
   for (;;) {
     {
@@ -275,7 +306,8 @@ chan_core* context_done(context_node* node) {
 }
 
 std::error_code context_err(const context_node* node) noexcept {
-  const cancel_node* n = node->canceller;
+  cancel_node* n = node->canceller;
+  if (n) see_to_deadline(n);
   switch (n ? n->state.load(rt::acquire) : cancel_state::active) {
     case cancel_state::active: break;
     case cancel_state::canceled: return std::make_error_code(std::errc::operation_canceled);

@@ -14,6 +14,9 @@
 //   with_value        its parent's, in everything
 //
 // What is destroyed: the last handle frees the context. The `cancel` that belongs to it cancels when it is destroyed.
+//
+// A deadline may outlive the run() in which it was set. One that passes while nothing runs is seen by whoever asks next
+// (err, done, a context below); a thread that waits for done() across the end of a run() is woken only by a cancel.
 #pragma once
 
 #include <weft/chan.hpp>

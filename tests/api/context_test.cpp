@@ -172,6 +172,28 @@ TEST_CASE("context: deadlines") {
   REQUIRE(took >= 5ms);
 }
 
+TEST_CASE("context: a deadline holds beyond the run() in which it was set") {
+  weft::context passes, comes;
+  weft::cancel_function keep_one, keep_other;
+  weft::run([&] {
+    auto a = weft::with_timeout(weft::background(), 20ms);
+    passes = a.ctx;
+    keep_one = std::move(a.cancel);
+    auto b = weft::with_timeout(weft::background(), 200ms);
+    comes = b.ctx;
+    keep_other = std::move(b.cancel);
+  });
+  std::this_thread::sleep_for(30ms);
+  CHECK(passes.err() == std::errc::timed_out);
+  CHECK(!comes.err());
+  weft::run([&] {
+    auto below = weft::with_timeout(comes, 1h);
+    CHECK(below.ctx.done().recv_for(10s) == weft::recv_result::closed);
+    CHECK(weft::time_point::clock::now() >= *comes.deadline());
+    CHECK(comes.err() == std::errc::timed_out);
+  });
+}
+
 TEST_CASE("context: without a runtime everything but timers works") {
   auto [ctx, cancel] = weft::with_cancel(weft::background());
   std::thread t([cancel = std::move(cancel)] { cancel(); });

@@ -66,6 +66,44 @@ extern "C" void __wrap__ZN4weft2rt13heavy_barrierEv() {
   __real__ZN4weft2rt13heavy_barrierEv();
 }
 
+TEST_CASE("waiting until a point: the first and the last ones of other clocks") {
+  using std::chrono::system_clock;
+  using years = std::chrono::time_point<system_clock, std::chrono::duration<std::int64_t, std::ratio<31556952>>>;
+  weft::run([] {
+    weft::event e;
+    CHECK(!e.wait_until(system_clock::time_point::min()));
+    CHECK(!e.wait_until(system_clock::time_point()));
+    weft::go([&] {
+      weft::sleep(10ms);
+      e.set();
+    });
+    CHECK(e.wait_until(years::max()));
+    CHECK(e.wait_until(std::chrono::time_point<system_clock, std::chrono::milliseconds>::max()));
+    CHECK(e.wait_until(system_clock::time_point::max()));
+  });
+}
+
+TEST_CASE("shared_mutex: a writer of a former run() that waits does not keep readers from trying") {
+  weft::shared_mutex m;
+  std::thread reader;
+  weft::run([&] {
+    weft::chan<void> has_it;
+    reader = std::thread([&] {
+      m.lock_shared();
+      has_it.send();
+    });
+    has_it.recv();
+    weft::go([&] { m.lock(); });
+    weft::sleep(3ms);
+  });
+  reader.join();
+  REQUIRE(m.try_lock_shared());
+  m.unlock_shared();
+  m.unlock_shared();
+  REQUIRE(m.try_lock());
+  m.unlock();
+}
+
 TEST_CASE("mutex: one at a time, nothing is lost") {
   for (worker_count n : mixtures) {
     weft::mutex m;

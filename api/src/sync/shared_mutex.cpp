@@ -91,8 +91,8 @@ void shared_mutex::settle() noexcept {
   is ? word_.fetch_and(~waiters, rt::relaxed) : word_.fetch_or(waiters, rt::relaxed);
 }
 
-// True: taken. False: it is held, and `waiters` is set.
-bool shared_mutex::take_or_mark(side s) noexcept {
+// True: taken. False: it is held, and to `mark` it, `waiters` is set.
+bool shared_mutex::take(side s, if_held h) noexcept {
   drop_abandoned(writers_);
   const heir_waiter* w = first(writers_);
   bool behind_writer = s == side::reader && w && !w->heir && w->is_old(rt::nanotime());
@@ -100,6 +100,7 @@ bool shared_mutex::take_or_mark(side s) noexcept {
   for (;;) {
     std::uint32_t holders = word & ~waiters;
     bool free = holders == 0 || (s == side::reader && holders != writer && !behind_writer);
+    if (!free && h == if_held::leave) return false;
     std::uint32_t next = !free ? word | waiters : word + (s == side::reader ? reader : writer);
     // acquire: what was done under the lock before. relaxed: nothing is taken.
     if (word_.compare_exchange_weak(word, next, rt::acquire, rt::relaxed)) return free;
@@ -160,7 +161,7 @@ bool shared_mutex::wait(side s, std::int64_t deadline) {
   struct attempt {
     bool take() noexcept { return m.try_take(s); }
     bool take_or_queue() noexcept {
-      if (m.take_or_mark(s)) return true;
+      if (m.take(s, if_held::mark)) return true;
       if (!w.queued) push_back(m.queue_of(s), w);
       return false;
     }
@@ -186,6 +187,14 @@ bool shared_mutex::wait(side s, std::int64_t deadline) {
 bool shared_mutex::lock_slow(std::int64_t deadline) { return wait(side::writer, deadline); }
 
 bool shared_mutex::lock_shared_slow(std::int64_t deadline) { return wait(side::reader, deadline); }
+
+bool shared_mutex::try_lock_shared_slow() noexcept {
+  rt::runtime_scope scope;
+  rt::lock_guard hold(queue_lock(this));
+  bool taken = take(side::reader, if_held::leave);
+  if (taken) settle();
+  return taken;
+}
 
 void shared_mutex::unlock_slow() noexcept {
   rt::runtime_scope scope;

@@ -37,10 +37,16 @@ bool wait_until_point(const std::chrono::time_point<Clock, Duration>& tp, Wait w
   if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {
     return wait(to_ns(tp));
   } else {
-    do {
-      if (wait(deadline_in(tp - Clock::now()))) return true;
-    } while (Clock::now() < tp);
-    return false;
+    // In nanoseconds that saturate: the difference of two points need not fit.
+    const std::int64_t until = to_ns(tp.time_since_epoch());
+    if (until >= never_ns) return wait(never_ns);
+    for (;;) {
+      const std::int64_t now = to_ns(Clock::now().time_since_epoch());
+      std::int64_t left;
+      if (__builtin_sub_overflow(until, now, &left)) left = 0;
+      if (wait(left <= 0 ? 0 : deadline_in(std::chrono::nanoseconds(left)))) return true;
+      if (to_ns(Clock::now().time_since_epoch()) >= until) return false;
+    }
   }
 }
 

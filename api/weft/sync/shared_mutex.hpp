@@ -64,25 +64,22 @@ class shared_mutex {
 
   // Waits until no writer holds it or has waited for it for long, and takes a share.
   void lock_shared() {
-    if (!try_lock_shared()) [[unlikely]]
+    if (!take_share()) [[unlikely]]
       lock_shared_slow(detail::never_ns);
   }
 
+  // False also if a writer has waited for long.
   [[nodiscard]] bool try_lock_shared() noexcept {
-    std::uint32_t w = word_.load(std::memory_order_relaxed);
-    while ((w & (writer | waiters)) == 0) {
-      if (word_.compare_exchange_weak(w, w + reader, std::memory_order_acquire, std::memory_order_relaxed)) return true;
-    }
-    return false;
+    return take_share() || ((word_.load(std::memory_order_relaxed) & writer) == 0 && try_lock_shared_slow());
   }
 
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_shared_for(const std::chrono::duration<Rep, Period>& d) {
-    return try_lock_shared() || lock_shared_slow(detail::deadline_in(d));
+    return take_share() || lock_shared_slow(detail::deadline_in(d));
   }
   template <class Clock, class Duration>
   [[nodiscard]] bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration>& tp) {
-    return try_lock_shared() || detail::wait_until_point(tp, [this](std::int64_t t) { return lock_shared_slow(t); });
+    return take_share() || detail::wait_until_point(tp, [this](std::int64_t t) { return lock_shared_slow(t); });
   }
 
   // Fatal if no reader holds it.
@@ -101,16 +98,27 @@ class shared_mutex {
 
   WEFT_API bool lock_slow(std::int64_t deadline);
   WEFT_API bool lock_shared_slow(std::int64_t deadline);
+  WEFT_API bool try_lock_shared_slow() noexcept;
   WEFT_API void unlock_slow() noexcept;
   WEFT_API void unlock_shared_slow() noexcept;
 
+  // If nobody is in the way, nor to be woken.
+  bool take_share() noexcept {
+    std::uint32_t w = word_.load(std::memory_order_relaxed);
+    while ((w & (writer | waiters)) == 0) {
+      if (word_.compare_exchange_weak(w, w + reader, std::memory_order_acquire, std::memory_order_relaxed)) return true;
+    }
+    return false;
+  }
+
   enum class side : bool { writer, reader };
   bool wait(side s, std::int64_t deadline);
-  bool try_take(side s) noexcept { return s == side::reader ? try_lock_shared() : try_lock(); }
+  bool try_take(side s) noexcept { return s == side::reader ? take_share() : try_lock(); }
   detail::sync_queue& queue_of(side s) noexcept { return s == side::reader ? readers_ : writers_; }
   bool must_wake() noexcept;
   void settle() noexcept;
-  bool take_or_mark(side s) noexcept;
+  enum class if_held : bool { mark, leave };
+  bool take(side s, if_held h) noexcept;
   void pass_on(detail::wake_list& woken, side from) noexcept;
   void let_readers_in(detail::wake_list& woken) noexcept;
   void give_up(detail::heir_waiter& w, side s, detail::wake_list& woken) noexcept;

@@ -65,6 +65,15 @@ class wait_queue {
     }
   }
 
+  // The first waiter whose run() is not over. Those before it are unlinked.
+  waiter* first_alive() noexcept {
+    while (waiter* w = first_.load(rt::relaxed)) {
+      if (w->g->get_state() != rt::g_state::abandoned) return w;
+      remove(w);
+    }
+    return nullptr;
+  }
+
   // The first waiter that can be claimed, unlinked and claimed; null: nobody.
   waiter* claim_first() noexcept {
     while (waiter* w = first_.load(rt::relaxed)) {

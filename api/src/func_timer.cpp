@@ -3,6 +3,12 @@
 // As with channels' timers, a sequence number under a lock decides whether a firing still counts. Here it is odd while
 // the timer is pending: armed, and f not started for this setting. `runs`: the goroutines of this timer that are in f;
 // after a reset they may be several.
+//
+// What the user gave us (the closure) is destroyed as soon as nothing can call it any more: no handle is left, none is
+// pending, and none runs. Whoever brings that about destroys it, without a lock and outside the runtime, for its
+// destructors are the user's, and may wait: who drops the last handle, or the last goroutine that was in f. The memory
+// stays until no heap holds the node; freeing that is all that is left for a heap to do. Only what a run() leaves
+// behind pending is destroyed by its end.
 
 #include "weft/time.hpp"
 
@@ -12,6 +18,7 @@
 #include <cstddef>
 #include <memory>
 #include <new>
+#include <utility>
 
 namespace weft::detail {
 
@@ -29,16 +36,30 @@ struct func_timer_setting {
 // Lies in one block of memory before the closure.
 class func_timer_core : public func_timer_setting, public rt::timer {
  public:
-  func_timer_core() noexcept {
+  explicit func_timer_core(std::size_t closure_align) noexcept : align(closure_align) {
     dispose = [](rt::timer* t) noexcept {
       auto* core = static_cast<func_timer_core*>(t);
-      func_timer_closure* block = core->closure();
+      std::size_t a = core->align;
+      std::byte* block = reinterpret_cast<std::byte*>(core->closure()) - room_before(a);
+      if (core->has_closure) core->destroy_closure();
       core->~func_timer_core();
-      delete block;  // and the memory of both
+      free_aligned(block, a);
     };
   }
 
+  // Before a closure aligned as `align` says; the core ends where the closure begins.
+  static std::size_t room_before(std::size_t align) noexcept;
+
   func_timer_closure* closure() noexcept { return reinterpret_cast<func_timer_closure*>(this + 1); }
+  void destroy_closure() noexcept { closure()->~func_timer_closure(); }
+
+  // Under mutex. True, once: nothing calls f any more, and the caller destroys the closure, without the mutex and
+  // outside the runtime. A goroutine that is in f and never ends, as its run() is over, keeps it.
+  bool take_closure() noexcept {
+    bool will_be_called = setting % 2 != 0 && !never;
+    if (handles.load(rt::acquire) != 0 || will_be_called || runs) return false;
+    return std::exchange(has_closure, false);
+  }
 
   // Under mutex.
   bool disarm() noexcept {
@@ -47,7 +68,8 @@ class func_timer_core : public func_timer_setting, public rt::timer {
     return pending;
   }
   void arm(rt::M* m, std::int64_t ns) {  // not pending
-    if (ns >= never_ns) {
+    never = ns >= never_ns;
+    if (never) {
       rt::del_timer(this);
     } else {
       rt::rearm_timer(m, this, rt::saturating_add(rt::nanotime(), ns < 0 ? 0 : ns), 0, fire, setting + 1);
@@ -89,16 +111,7 @@ class func_timer_core : public func_timer_setting, public rt::timer {
       t_->closure()->call();
     }
     ~body() {
-      rt::runtime_scope scope;
-      end_waiter* woken = nullptr;
-      {
-        rt::lock_guard hold(t_->mutex);
-        body** at = &t_->runs;
-        while (*at != this) at = &(*at)->next_;
-        *at = next_;
-        if (!t_->is_running()) woken = t_->waiters.claim_all();
-      }
-      end_waiters::ready_all(woken);
+      if (leave()) t_->destroy_closure();
       t_->release();
     }
 
@@ -113,6 +126,23 @@ class func_timer_core : public func_timer_setting, public rt::timer {
     }
 
    private:
+    // True: the closure is ours to destroy.
+    bool leave() noexcept {
+      rt::runtime_scope scope;
+      end_waiter* woken = nullptr;
+      bool closure_is_ours;
+      {
+        rt::lock_guard hold(t_->mutex);
+        body** at = &t_->runs;
+        while (*at != this) at = &(*at)->next_;
+        *at = next_;
+        if (!t_->is_running()) woken = t_->waiters.claim_all();
+        closure_is_ours = t_->take_closure();
+      }
+      end_waiters::ready_all(woken);
+      return closure_is_ours;
+    }
+
     func_timer_core* t_;
     body* next_;
     std::uint64_t run_ = number_of_run();  // if that is over, this goroutine never ends
@@ -123,30 +153,30 @@ class func_timer_core : public func_timer_setting, public rt::timer {
   bool is_running() const noexcept { return body::is_of_run(runs, number_of_run()); }
   body* runs = nullptr;
   end_waiters waiters;  // for no run to be in f
+  bool never = false;   // the present setting never fires
+  bool has_closure = true;
+
+  const std::size_t align;  // the closure's
 };
 
-namespace {
-
-// Before a closure aligned as `align` says; the core ends where the closure begins.
-std::size_t room_before(std::align_val_t align) noexcept {
-  auto a = static_cast<std::size_t>(align);
-  return (sizeof(func_timer_core) + a - 1) / a * a;
+std::size_t func_timer_core::room_before(std::size_t align) noexcept {
+  return (sizeof(func_timer_core) + align - 1) / align * align;
 }
 
-}  // namespace
-
 void* func_timer_closure::operator new(std::size_t size, std::align_val_t align) {
-  return static_cast<std::byte*>(allocate_aligned(room_before(align) + size, static_cast<std::size_t>(align))) +
-         room_before(align);
+  auto a = static_cast<std::size_t>(align);
+  std::size_t before = func_timer_core::room_before(a);
+  return static_cast<std::byte*>(allocate_aligned(before + size, a)) + before;
 }
 
 void func_timer_closure::operator delete(void* closure, std::align_val_t align) noexcept {
-  free_aligned(static_cast<std::byte*>(closure) - room_before(align), static_cast<std::size_t>(align));
+  auto a = static_cast<std::size_t>(align);
+  free_aligned(static_cast<std::byte*>(closure) - func_timer_core::room_before(a), a);
 }
 
-func_timer_core* func_timer_make(std::int64_t ns, std::unique_ptr<func_timer_closure> f) {
+func_timer_core* func_timer_make(std::int64_t ns, std::unique_ptr<func_timer_closure> f, std::size_t align) {
   rt::throw_if_not_running("after_func");
-  auto* t = ::new (reinterpret_cast<std::byte*>(f.get()) - sizeof(func_timer_core)) func_timer_core;
+  auto* t = ::new (reinterpret_cast<std::byte*>(f.get()) - sizeof(func_timer_core)) func_timer_core(align);
   try {
     rt::runtime_scope scope;
     rt::lock_guard hold(t->mutex);
@@ -162,7 +192,15 @@ func_timer_core* func_timer_make(std::int64_t ns, std::unique_ptr<func_timer_clo
 void func_timer_retain(func_timer_core* t) noexcept { t->handles.fetch_add(1, rt::relaxed); }
 
 void func_timer_release(func_timer_core* t) noexcept {
-  if (t->handles.fetch_sub(1, rt::acq_rel) == 1) t->release();
+  if (t->handles.fetch_sub(1, rt::acq_rel) != 1) return;
+  bool closure_is_ours;
+  {
+    rt::runtime_scope scope;
+    rt::lock_guard hold(t->mutex);
+    closure_is_ours = t->take_closure();
+  }
+  if (closure_is_ours) t->destroy_closure();
+  t->release();
 }
 
 bool func_timer_stop(func_timer_core* t) {

@@ -102,14 +102,7 @@ bool would_block(const select_op& op) noexcept {
 
 constexpr select_outcome nothing{select_outcome::none, chan_status::would_block};
 
-}  // namespace
-
-select_outcome chan_select(const select_op* ops, std::size_t count, std::int64_t timeout) {
-  if (timeout <= 0) {
-    // A default: the common answer is "nothing is ready", and takes no lock.
-    if (std::all_of(ops, ops + count, would_block)) return nothing;
-  }
-
+select_outcome select_once(const select_op* ops, std::size_t count, std::int64_t timeout) {
   workspace ws(count);
   rt::runtime_scope scope;
   shuffle(ws.order, count, randomness(scope.m()));
@@ -183,6 +176,30 @@ select_outcome chan_select(const select_op* ops, std::size_t count, std::int64_t
   ws.unlock_all();
   if (!served) return nothing;
   return {served->index, served->success ? chan_status::done : chan_status::closed};
+}
+
+// As receive_in_turns of chan.cpp.
+select_outcome select_in_turns(const select_op* ops, std::size_t count, std::int64_t timeout) {
+  const rt::nanos deadline = deadline_after(timeout);
+  for (;;) {
+    rt::nanos left = deadline == rt::forever ? rt::forever : deadline - rt::nanotime();
+    select_outcome r = select_once(ops, count, std::min(left, foreign_look_again));
+    if (r.index != select_outcome::none || left <= 0) return r;
+  }
+}
+
+bool receives_from_timer(const select_op& op) noexcept { return !op.send && op.chan && op.chan->timer; }
+
+}  // namespace
+
+select_outcome chan_select(const select_op* ops, std::size_t count, std::int64_t timeout) {
+  if (timeout <= 0) {
+    // A default: the common answer is "nothing is ready", and takes no lock.
+    if (std::all_of(ops, ops + count, would_block)) return nothing;
+  } else if (!rt::this_m() && std::any_of(ops, ops + count, receives_from_timer)) {
+    return select_in_turns(ops, count, timeout);
+  }
+  return select_once(ops, count, timeout);
 }
 
 }  // namespace weft::detail

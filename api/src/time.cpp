@@ -122,14 +122,20 @@ class timer_core {
     if (when <= now) when = rt::saturating_add(when, period * (1 + (now - when) / period));
   }
 
-  // The value that was due at `when` is sent; a pending tick is not doubled.
-  waiter* send(rt::nanos now) noexcept {
+  // The value that was due at `when`; from then on the next one is.
+  time_point take_due(rt::nanos now) noexcept {
     time_point value{std::chrono::nanoseconds(when)};
     if (period == 0) {
       armed = false;
     } else {
       skip_to(now);
     }
+    return value;
+  }
+
+  // Sends it; a pending tick is not doubled.
+  waiter* send(rt::nanos now) noexcept {
+    time_point value = take_due(now);
     waiter* to_wake = nullptr;
     (void)chan.send_now(&value, &to_wake);
     return to_wake;
@@ -168,14 +174,19 @@ class timer_core {
 
 void timer_catch_up(chan_core* c) noexcept {
   timer_core* t = c->timer;
-  // Whoever waits was here before, and has the heap send it.
-  if (!t->armed || !c->receivers.looks_empty()) return;
+  if (!t->armed) return;
+  // Whoever waits was here before, and has the heap send it. Only for a thread that waits across the end of a run() no
+  // heap does; it looks again by itself.
+  const waiter* w = c->receivers.first_alive();
+  if (w && (t->in_heap() || w->g->kind != rt::g_kind::foreign)) return;
   if (c->count.load(rt::relaxed) > 0) {
     if (t->period != 0) t->skip_to(rt::nanotime());  // ticks that were due while one was pending are missed
     return;
   }
   rt::nanos now = rt::nanotime();
-  if (now >= t->when) (void)t->send(now);
+  if (now < t->when) return;
+  time_point value = t->take_due(now);
+  c->push(&value);  // the caller takes it at once
 }
 
 void timer_begin_wait(chan_core* c) {

@@ -8,6 +8,7 @@
 #include <weft/detail/time.hpp>
 #include <weft/go.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -38,12 +39,14 @@ class func_timer_core;
 struct WEFT_API func_timer_closure {
   virtual ~func_timer_closure() = default;
   virtual void call() = 0;
-  static void* operator new(std::size_t size) { return operator new (size, std::align_val_t{16}); }
+  static constexpr std::size_t least_align = 16;
+  static void* operator new(std::size_t size) { return operator new (size, std::align_val_t{least_align}); }
   static void* operator new(std::size_t size, std::align_val_t align);
-  static void operator delete(void* closure) noexcept { operator delete (closure, std::align_val_t{16}); }
+  static void operator delete(void* closure) noexcept { operator delete (closure, std::align_val_t{least_align}); }
   static void operator delete(void* closure, std::align_val_t align) noexcept;
 };
-WEFT_API func_timer_core* func_timer_make(std::int64_t ns, std::unique_ptr<func_timer_closure> f);
+// `align`: with which the closure was allocated.
+WEFT_API func_timer_core* func_timer_make(std::int64_t ns, std::unique_ptr<func_timer_closure> f, std::size_t align);
 WEFT_API void func_timer_retain(func_timer_core* t) noexcept;
 WEFT_API void func_timer_release(func_timer_core* t) noexcept;  // does not stop it
 WEFT_API bool func_timer_stop(func_timer_core* t);
@@ -185,6 +188,8 @@ class func_timer {
 };
 
 // Runs f, d from now, in a goroutine of its own. An exception that leaves f ends the process, as with go(). Anywhere.
+// f is destroyed when nothing can call it any more: by who drops the last handle of one that was stopped, or by the
+// goroutine that called it. What is pending when run() ends is never called, and is destroyed then.
 template <class Rep, class Period, class F>
 func_timer after_func(const std::chrono::duration<Rep, Period>& d, F&& f) {
   using D = std::decay_t<F>;
@@ -194,7 +199,8 @@ func_timer after_func(const std::chrono::duration<Rep, Period>& d, F&& f) {
     void call() override { std::invoke(held); }
     D held;
   };
-  return func_timer(detail::func_timer_make(detail::to_ns(d), std::make_unique<holder>(std::forward<F>(f))));
+  constexpr std::size_t align = std::max(alignof(holder), detail::func_timer_closure::least_align);
+  return func_timer(detail::func_timer_make(detail::to_ns(d), std::make_unique<holder>(std::forward<F>(f)), align));
 }
 
 }  // namespace weft

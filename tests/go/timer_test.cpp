@@ -589,6 +589,73 @@ TEST_CASE("ticker: many at once, each on its own grid") {
   });
 }
 
+TEST_CASE("timer: a goroutine of a former run() that waits for the channel is nobody's hindrance") {
+  std::optional<weft::timer> t;
+  std::optional<weft::ticker> k;
+  weft::run([&] {
+    t.emplace(10ms);
+    k.emplace(5ms);
+    weft::go([&] { t->channel().recv(); });
+    weft::go([&] { k->channel().recv(); });
+    weft::yield();
+  });
+  weft::run([&] {
+    time_point v;
+    CHECK(eventually([&] { return t->channel().try_recv(v) == recv_result::value; }));
+    CHECK(eventually([&] { return k->channel().try_recv(v) == recv_result::value; }));
+  });
+}
+
+TEST_CASE("timer: threads that wait for channels get their values also when the run() has ended") {
+  std::vector<std::thread> threads;
+  std::atomic<int> waiting{0}, received{0};
+  weft::run([&] {
+    for (int i = 0; i < 2; ++i) {
+      threads.emplace_back([&, c = weft::after(30ms)] {
+        ++waiting;
+        received += c.recv().has_value();
+      });
+      threads.emplace_back([&, c = weft::after(30ms), nobodys = chan<int>()] {
+        ++waiting;
+        weft::select(weft::on_recv(nobodys, [](std::optional<int>) {}),
+                     weft::on_recv(c, [&](std::optional<time_point> v) { received += v.has_value(); }));
+      });
+    }
+    threads.emplace_back([&] {
+      weft::ticker k(10ms);
+      auto c = k.channel();
+      ++waiting;
+      for (int i = 0; i < 5; ++i) received += c.recv().has_value();
+    });
+    threads.emplace_back([&, c = weft::after(5ms)] {
+      ++waiting;
+      time_point v;
+      received += c.recv_for(v, 5s) == recv_result::value;
+    });
+    while (waiting < 6) weft::sleep(100us);
+  });
+  for (auto& t : threads) t.join();
+  CHECK(received == 10);
+}
+
+// --- durations
+
+TEST_CASE("durations: those of odd periods do not overflow before their nanoseconds do") {
+  using weft::detail::never_ns;
+  using weft::detail::to_ns;
+  using acpi = std::chrono::duration<std::int64_t, std::ratio<1, 3579545>>;
+  using samples = std::chrono::duration<std::int64_t, std::ratio<1, 44100>>;
+  CHECK(to_ns(acpi(3579545LL * 4 * 3600)) == 4LL * 3600 * 1'000'000'000);
+  CHECK(to_ns(samples(44100LL * 86400 * 300)) == 86400LL * 300 * 1'000'000'000);
+  CHECK(to_ns(samples(1)) == 22676);  // rounded up
+  CHECK(to_ns(samples(-1)) == -22675);
+  CHECK(to_ns(samples::max()) == never_ns);
+  CHECK(to_ns(samples::min()) == -never_ns);
+  CHECK(to_ns(std::chrono::duration<std::uint64_t>(1)) == 1'000'000'000);
+  CHECK(to_ns(std::chrono::duration<std::uint64_t>::max()) == never_ns);
+  CHECK(to_ns(std::chrono::duration<std::int8_t, std::milli>(-7)) == -7'000'000);
+}
+
 // --- after_func
 
 TEST_CASE("after_func: runs in a goroutine of its own, not early") {
@@ -767,14 +834,92 @@ TEST_CASE("after_func: the function is destroyed after it ran, or with the stopp
       auto t = weft::after_func(1h, [a] {});
       CHECK(a.use_count() == 2);
       CHECK(t.stop());
+      CHECK(a.use_count() == 2);  // it might be reset
     }
-    // A stopped one lies in its heap until somebody cleans up; a few more timers make somebody.
-    CHECK(eventually([&] {
-      auto t = weft::after_func(0s, [] {});
-      weft::sleep(100us);
+    CHECK(a.use_count() == 1);
+    {
+      auto t = weft::after_func(1h, [a] {});
+      t.reset(never);
+    }
+    CHECK(a.use_count() == 1);
+  });
+}
+
+TEST_CASE("after_func: what is pending when run() ends is destroyed, without handles then and else with the last") {
+  auto a = std::make_shared<int>(1);
+  std::optional<weft::func_timer> kept;
+  weft::run([&] {
+    weft::after_func(1h, [a] {});
+    kept.emplace(weft::after_func(1h, [a] {}));
+  });
+  CHECK(a.use_count() == 2);
+  kept.reset();
+  CHECK(a.use_count() == 1);
+}
+
+namespace {
+
+// Its destructor does something that may wait, once.
+template <class F>
+class at_end {
+ public:
+  explicit at_end(F f) : f_(std::move(f)) {}
+  at_end(at_end&& o) noexcept : f_(std::move(o.f_)), live_(std::exchange(o.live_, false)) {}
+  at_end& operator=(at_end&&) = delete;
+  ~at_end() {
+    if (live_) f_();
+  }
+
+ private:
+  F f_;
+  bool live_ = true;
+};
+
+}  // namespace
+
+TEST_CASE("after_func: the destructor of a stopped function may wait") {
+  weft::run([] {
+    chan<int> c;
+    for (bool last_is_stopped : {true, false}) {
+      weft::go([&] {
+        auto t = weft::after_func(last_is_stopped ? clock::duration(1h) : clock::duration(0s), [g = at_end([c] {
+                                                                                                  weft::yield();
+                                                                                                  weft::sleep(1ms);
+                                                                                                  c.send(7);
+                                                                                                })] {});
+        if (last_is_stopped) t.stop();
+      });
+      int v = 0;
+      CHECK(c.recv_for(v, 5s) == recv_result::value);
+    }
+    // Whoever cleans the heap up has nothing of the user's to do.
+    for (int i = 0; i < 1000; ++i) {
+      auto t = weft::after_func(1h, [g = at_end([c] { (void)c.try_send(1); })] {});
       t.stop();
-      return a.use_count() == 1;
-    }));
+    }
+    weft::sleep(1ms);
+  });
+}
+
+TEST_CASE("after_func: while a function's destructor waits, its thread does other things") {
+  weft::run([] {
+    chan<void> go_on;
+    weft::wait_group ended;
+    ended.add(8);
+    for (int i = 0; i < 8; ++i) {
+      weft::after_func(0s, [g = at_end([go_on, &ended] {
+                              go_on.recv();
+                              ended.done();
+                            })] {});
+    }
+    weft::sleep(5ms);  // they wait by now
+    // The world stops only if no M is inside the runtime.
+    std::uint32_t n = weft::procs();
+    CHECK(weft::set_procs(n + 1) == n);
+    CHECK(weft::set_procs(n) == n + 1);
+    weft::sleep(1ms);
+    go_on.close();
+    ended.wait();
   });
 }
 

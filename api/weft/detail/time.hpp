@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <ratio>
 #include <type_traits>
 
 namespace weft {
@@ -24,6 +25,12 @@ constexpr std::int64_t to_ns(const std::chrono::duration<Rep, Period>& d) noexce
   if (rough < -9.2e18) return -never_ns;
   if constexpr (std::is_floating_point_v<Rep>) {
     return static_cast<std::int64_t>(rough) + (rough > static_cast<double>(static_cast<std::int64_t>(rough)) ? 1 : 0);
+  } else if constexpr (std::is_integral_v<Rep>) {
+    // Wide: where a period is an odd part of a second, the product overflows long before the nanoseconds do.
+    __extension__ typedef __int128 wide;
+    using unit = std::ratio_divide<Period, std::nano>;
+    const wide product = static_cast<wide>(d.count()) * unit::num;
+    return static_cast<std::int64_t>(product / unit::den + (product % unit::den > 0 ? 1 : 0));
   } else {
     return ceil<nanoseconds>(d).count();
   }

@@ -16,6 +16,10 @@ namespace {
 
 constexpr std::ptrdiff_t stack_for_demangling = 128 * 1024;
 
+// The reserve is for one report at a time, when there is no memory to be had: what ends a process then shall be said
+// all the same.
+constinit atomic<bool> reserve_in_use{false};
+
 // Threads' own stacks are taken to be large.
 bool stack_is_roomy() noexcept {
   const thread_state* ts = this_thread_or_null();
@@ -28,15 +32,28 @@ bool stack_is_roomy() noexcept {
 
 report::report(int fd, names wanted) noexcept : fd_(fd), demangle_(wanted == names::demangled && stack_is_roomy()) {
   void* at = ::mmap(nullptr, sizeof(memory), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  memory_ = at == MAP_FAILED ? nullptr : new (at) memory;
+  if (at == MAP_FAILED) at = borrow_reserve();
+  memory_ = at ? new (at) memory : nullptr;
 }
+
+std::byte* report::reserve() noexcept {
+  alignas(memory) static std::byte room[sizeof(memory)];
+  return room;
+}
+
+// acquire and, where it is given back, release: the former report's use of it is over.
+void* report::borrow_reserve() noexcept { return reserve_in_use.exchange(true, acquire) ? nullptr : reserve(); }
 
 report::~report() {
   if (!memory_) return;
   flush();
   if (memory_->demangled) std::free(memory_->demangled);
   memory_->~memory();
-  ::munmap(memory_, sizeof(memory));
+  if (static_cast<void*>(memory_) == reserve()) {
+    reserve_in_use.store(false, release);
+  } else {
+    ::munmap(memory_, sizeof(memory));
+  }
 }
 
 // What is above a call of the scheduler is its business, and what is below a goroutine's own code is the same for all.

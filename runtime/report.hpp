@@ -2,7 +2,7 @@
 // descriptor.
 //
 // A report may be needed where there is little stack, and where the heap may be in any state. So its own memory comes
-// from mmap, and only demangling allocates.
+// from mmap, or is a reserve if the system has none left, and only demangling allocates.
 #pragma once
 
 #include "runtime/symbols.hpp"
@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <string_view>
 #include <utility>
 
@@ -66,6 +67,9 @@ class report {
     std::size_t used = 0;
     char out[16384];
   };
+
+  static std::byte* reserve() noexcept;
+  static void* borrow_reserve() noexcept;
 
   place& find(trace_frame f) noexcept;
   std::string_view describe(const place& p) noexcept;

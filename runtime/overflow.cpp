@@ -1,5 +1,6 @@
 #include "runtime/overflow.hpp"
 
+#include "runtime/atomic.hpp"
 #include "runtime/report.hpp"
 #include "runtime/stack.hpp"
 #include "runtime/thread.hpp"
@@ -15,7 +16,34 @@ namespace {
 
 constexpr std::size_t signal_stack_size = 64 * 1024;
 
-struct sigaction previous;
+// A handler that was there when a run() began. Each different one is here once and for good, since other threads may be
+// in on_fault. Written by run()'s threads, one after the other.
+struct handler {
+  struct sigaction action;
+  atomic<const handler*> below{nullptr};  // what was there when it came: null if nothing comes after it
+  handler* next_known = nullptr;
+};
+
+handler* all_known = nullptr;
+atomic<const handler*> newest{nullptr};  // on_fault is its partner, as of `below`
+
+// A handler that the user installed during a run() has us for the one that was there; when the next run() puts us back
+// on top, the two are each other's previous one. So what a thread handles is kept, and who of the handlers has it: when
+// we are called out of that one for the same fault, the next below gets it.
+struct fault {
+  const void* context = nullptr;
+  const void* frame = nullptr;    // of on_fault
+  const handler* with = nullptr;  // not null while a handler is called
+};
+
+// A signal handler is not suspended, so this is not the thread-local of two threads.
+thread_local constinit fault in_hand __attribute__((tls_model("initial-exec")));
+
+// A handler may have left by a jump, and the next fault is then at the same place of the same stack: but in on_fault
+// no deeper.
+bool is_passed_back(const void* context, const void* frame) noexcept {
+  return in_hand.context == context && frame < in_hand.frame;
+}
 
 // On the signal's stack, and of the heap nothing is known: the goroutine may have been in malloc.
 void report_overflow(const G* g, void* context) noexcept {
@@ -44,6 +72,21 @@ const G* goroutine_beyond_its_stack(const void* context) noexcept {
   return stack_is_left(ts->g, sp) ? ts->g : nullptr;
 }
 
+void pass_to(const handler* next, int signal, siginfo_t* info, void* context) {
+  struct sigaction to {};  // the default
+  if (next) to = next->action;
+  if (to.sa_flags & SA_SIGINFO) {
+    to.sa_sigaction(signal, info, context);
+  } else if (to.sa_handler == SIG_DFL || to.sa_handler == SIG_IGN) {
+    const bool sent = info->si_code <= 0;  // by raise or kill: there is no instruction that runs again
+    if (sent && to.sa_handler == SIG_IGN) return;
+    ::sigaction(SIGSEGV, &to, nullptr);
+    if (sent) ::raise(signal);
+  } else {
+    to.sa_handler(signal);
+  }
+}
+
 void on_fault(int signal, siginfo_t* info, void* context) {
   const G* g = goroutine_beyond_its_stack(context);
   if (!g) g = stack_guard_owner(info->si_addr);
@@ -52,26 +95,47 @@ void on_fault(int signal, siginfo_t* info, void* context) {
     ::signal(SIGSEGV, SIG_DFL);  // the instruction runs again and the process dies of it
     return;
   }
-  if (previous.sa_flags & SA_SIGINFO) {
-    previous.sa_sigaction(signal, info, context);
-  } else if (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN) {
-    const bool sent = info->si_code <= 0;  // by raise or kill: there is no instruction that runs again
-    if (sent && previous.sa_handler == SIG_IGN) return;
-    ::sigaction(SIGSEGV, &previous, nullptr);
-    if (sent) ::raise(signal);
-  } else {
-    previous.sa_handler(signal);
+  const void* frame = __builtin_frame_address(0);
+  const fault outer = in_hand;
+  const handler* next = is_passed_back(context, frame) ? outer.with->below.load(acquire) : newest.load(acquire);
+  in_hand = {context, frame, next};
+  pass_to(next, signal, info, context);
+  in_hand = outer;
+}
+
+bool same(const struct sigaction& a, const struct sigaction& b) noexcept {
+  return a.sa_handler == b.sa_handler && (a.sa_flags & SA_SIGINFO) == (b.sa_flags & SA_SIGINFO);
+}
+
+handler* known(const struct sigaction& action) {
+  for (handler* h = all_known; h; h = h->next_known) {
+    if (same(h->action, action)) return h;
   }
+  return all_known = new handler{action, nullptr, all_known};
+}
+
+bool passes_on(const struct sigaction& action) noexcept {
+  return (action.sa_flags & SA_SIGINFO) || (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
+}
+
+void put_on_top(const struct sigaction& action) {
+  handler* h = known(action);
+  const handler* top = newest.load(relaxed);
+  const handler* at = top;
+  while (at && at != h) at = at->below.load(relaxed);
+  // One that is among them stays where it is, so that there is no circle.
+  if (!at) h->below.store(passes_on(action) ? top : nullptr, release);
+  newest.store(h, release);
 }
 
 }  // namespace
 
-void install_overflow_handler() noexcept {
+void install_overflow_handler() {
   struct sigaction action {};
   ::sigaction(SIGSEGV, nullptr, &action);
   if ((action.sa_flags & SA_SIGINFO) && action.sa_sigaction == on_fault) return;
   prepare_traces();
-  previous = action;
+  put_on_top(action);
   action = {};
   action.sa_sigaction = on_fault;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;

@@ -1,5 +1,6 @@
 #include "api/src/quit_signal.hpp"
 
+#include "api/src/signals.hpp"
 #include "runtime/fatal.hpp"
 #include "runtime/sanitizer.hpp"
 #include "sysmon/sysmon.hpp"
@@ -37,11 +38,12 @@ quit_signal_scope::quit_signal_scope(bool wanted) noexcept {
   // ThreadSanitizer calls handlers only when a system call returns.
   action.sa_flags = SA_ONSTACK | (rt::tsan_running() ? 0 : SA_RESTART);
   sigemptyset(&action.sa_mask);
-  installed_ = ::sigaction(SIGQUIT, &action, &before_) == 0;
+  io::set_action_beneath_channels(SIGQUIT, action, &before_);
+  installed_ = true;
 }
 
 quit_signal_scope::~quit_signal_scope() {
-  if (installed_) ::sigaction(SIGQUIT, &before_, nullptr);
+  if (installed_) io::set_action_beneath_channels(SIGQUIT, before_, nullptr);
 }
 
 }  // namespace weft::detail

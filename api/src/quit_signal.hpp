@@ -5,7 +5,7 @@
 
 namespace weft::detail {
 
-// Installed for the duration of a run(), if wanted.
+// Installed for the duration of a run(), if wanted. While a channel has the signal it has that, and not this.
 class quit_signal_scope {
  public:
   explicit quit_signal_scope(bool wanted) noexcept;

@@ -5,7 +5,10 @@
 // is made once and never closed, since a handler may be about to write to it at any time. The thread lives while a
 // channel asks for something; a zero in the pipe ends one thread.
 
+#include "api/src/signals.hpp"
+
 #include "api/src/net/descriptor.hpp"
+#include "runtime/never_destroyed.hpp"
 #include "weft/io.hpp"
 
 #include <algorithm>
@@ -43,12 +46,13 @@ struct hub {
   std::mutex mutex;
   int pipe_out = -1;
   std::vector<registration> registrations;
+  // What a signal did before a channel had it, and will do again.
   std::array<struct sigaction, signals_end> before{};
 };
 
 hub& the_hub() {
-  static hub& h = *new hub;  // handlers and the thread may outlive static destructors
-  return h;
+  static rt::never_destroyed<hub> h;  // not on the heap: each run() comes here, and some cannot fail any more
+  return h.value;
 }
 
 void on_signal(int number) {
@@ -216,6 +220,18 @@ void stop_signals(const chan<int>& c) {
     c.close();
   } catch (const channel_closed&) {
     // the user closed it before
+  }
+}
+
+void set_action_beneath_channels(int number, const struct sigaction& action, struct sigaction* before) noexcept {
+  hub& h = the_hub();
+  std::lock_guard hold(h.mutex);
+  auto i = static_cast<std::size_t>(number);
+  if (wanted_by_any(h).test(i)) {
+    if (before) *before = h.before[i];
+    h.before[i] = action;
+  } else {
+    ::sigaction(number, &action, before);
   }
 }
 

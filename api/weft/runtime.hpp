@@ -36,7 +36,8 @@ struct options {
   bool measure_stacks = false;
   // Report "all goroutines are asleep" and exit with code 2.
   bool deadlock_check = true;
-  // SIGQUIT prints every goroutine and exits with code 2. False: its disposition is untouched.
+  // SIGQUIT prints every goroutine and exits with code 2, unless an io::signal_channel has it. False: its disposition
+  // is untouched.
   bool sigquit_dump = true;
 };
 

@@ -1,0 +1,108 @@
+// SIGQUIT's disposition has two who may want it: run(), for its dump, and channels. Here, that channels have it first,
+// and what is left when they let go of it; programs/sigquit*.cpp has the dump.
+
+#include "tests/support/catch.hpp"
+
+#include <weft/chan.hpp>
+#include <weft/io.hpp>
+#include <weft/runtime.hpp>
+#include <weft/time.hpp>
+
+#include <chrono>
+#include <csignal>
+
+using namespace std::chrono_literals;
+
+namespace {
+
+// Shells ignore the signal for what they run in the background.
+struct default_quit {
+  struct sigaction before {};
+  default_quit() {
+    struct sigaction action {};
+    action.sa_handler = SIG_DFL;
+    ::sigaction(SIGQUIT, &action, &before);
+  }
+  ~default_quit() { ::sigaction(SIGQUIT, &before, nullptr); }
+};
+
+auto handler() {
+  struct sigaction now {};
+  ::sigaction(SIGQUIT, nullptr, &now);
+  return now.sa_handler;
+}
+
+// raise() and not kill(): see "signals" in io_test.cpp.
+bool receives(const weft::chan<int>& c) {
+  ::raise(SIGQUIT);
+  int number = 0;
+  return c.recv_for(number, 10s) == weft::recv_result::value && number == SIGQUIT;
+}
+
+}  // namespace
+
+TEST_CASE("a channel that is there before run() has SIGQUIT during it and after it") {
+  default_quit restored;
+  auto c = weft::io::signal_channel({SIGQUIT});
+  for (int i = 0; i < 3; ++i) {
+    CHECK(receives(c));
+    weft::run([&] { CHECK(receives(c)); });
+  }
+  weft::io::stop_signals(c);
+  CHECK(handler() == SIG_DFL);
+}
+
+TEST_CASE("a channel that is made during a run() has SIGQUIT after it, too") {
+  default_quit restored;
+  weft::chan<int> c{weft::nil};
+  weft::run([&] {
+    c = weft::io::signal_channel({SIGQUIT});
+    CHECK(receives(c));
+  });
+  CHECK(receives(c));
+  weft::run([&] { CHECK(receives(c)); });
+  weft::io::stop_signals(c);
+  CHECK(handler() == SIG_DFL);
+}
+
+TEST_CASE("the last channel that lets go of SIGQUIT during a run() leaves it to the dump") {
+  default_quit restored;
+  auto c = weft::io::signal_channel({SIGQUIT}), d = weft::io::signal_channel({SIGQUIT, SIGUSR1});
+  auto of_channels = handler();
+  weft::run([&] {
+    weft::io::stop_signals(c);
+    CHECK(receives(d));
+    weft::io::stop_signals(d);
+    CHECK(handler() != SIG_DFL);
+    CHECK(handler() != of_channels);
+    c = weft::io::signal_channel({SIGQUIT});
+    CHECK(receives(c));
+    weft::io::stop_signals(c);
+    CHECK(handler() != of_channels);
+  });
+  CHECK(handler() == SIG_DFL);
+}
+
+TEST_CASE("a handler of the user's comes back after channels and run()s") {
+  default_quit restored;
+  void (*mine)(int) = [](int) {};
+  ::signal(SIGQUIT, mine);
+  weft::run([] { CHECK(true); });
+  CHECK(handler() == mine);
+  auto c = weft::io::signal_channel({SIGQUIT});
+  weft::run([] {});
+  weft::io::stop_signals(c);
+  CHECK(handler() == mine);
+  weft::run([&] { c = weft::io::signal_channel({SIGQUIT}); });
+  weft::io::stop_signals(c);
+  CHECK(handler() == mine);
+  weft::run(
+      [&] {
+        CHECK(handler() == mine);
+        c = weft::io::signal_channel({SIGQUIT});
+        CHECK(receives(c));
+        weft::io::stop_signals(c);
+        CHECK(handler() == mine);
+      },
+      {.sigquit_dump = false});
+}

@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
+#include <mutex>
 #include <unistd.h>
 
 namespace weft::detail {
@@ -29,21 +31,31 @@ void on_quit(int) {
   _exit(2);
 }
 
+// The first scope that wants it installs it, and the last puts back what was there: the end of a run() has to come
+// after stop_runtime, which may take long, and by then the next one may have begun.
+struct {
+  std::mutex mutex;
+  unsigned scopes = 0;
+  struct sigaction before {};
+} installed;
+
 }  // namespace
 
-quit_signal_scope::quit_signal_scope(bool wanted) noexcept {
-  if (!wanted) return;
+quit_signal_scope::quit_signal_scope(bool wanted) noexcept : wanted_(wanted) {
+  if (!wanted_) return;
   struct sigaction action {};
   action.sa_handler = on_quit;
   // ThreadSanitizer calls handlers only when a system call returns.
   action.sa_flags = SA_ONSTACK | (rt::tsan_running() ? 0 : SA_RESTART);
   sigemptyset(&action.sa_mask);
-  io::set_action_beneath_channels(SIGQUIT, action, &before_);
-  installed_ = true;
+  std::lock_guard hold(installed.mutex);
+  if (installed.scopes++ == 0) io::set_action_beneath_channels(SIGQUIT, action, &installed.before);
 }
 
 quit_signal_scope::~quit_signal_scope() {
-  if (installed_) io::set_action_beneath_channels(SIGQUIT, before_, nullptr);
+  if (!wanted_) return;
+  std::lock_guard hold(installed.mutex);
+  if (--installed.scopes == 0) io::set_action_beneath_channels(SIGQUIT, installed.before, nullptr);
 }
 
 }  // namespace weft::detail

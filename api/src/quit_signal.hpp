@@ -1,11 +1,10 @@
 // SIGQUIT: prints every goroutine and ends the process with code 2.
 #pragma once
 
-#include <csignal>
-
 namespace weft::detail {
 
-// Installed for the duration of a run(), if wanted. While a channel has the signal it has that, and not this.
+// Installed for the duration of a run(), if wanted. While a channel has the signal it has that, and not this. Two may
+// overlap: the first's run() no longer counts as running when it ends here, and another thread may have begun one.
 class quit_signal_scope {
  public:
   explicit quit_signal_scope(bool wanted) noexcept;
@@ -14,8 +13,7 @@ class quit_signal_scope {
   quit_signal_scope& operator=(const quit_signal_scope&) = delete;
 
  private:
-  bool installed_ = false;
-  struct sigaction before_ {};
+  const bool wanted_;
 };
 
 }  // namespace weft::detail

@@ -1,6 +1,7 @@
 // SIGQUIT's disposition has two who may want it: run(), for its dump, and channels. Here, that channels have it first,
 // and what is left when they let go of it; programs/sigquit*.cpp has the dump.
 
+#include "api/src/quit_signal.hpp"
 #include "tests/support/catch.hpp"
 
 #include <weft/chan.hpp>
@@ -8,8 +9,12 @@
 #include <weft/runtime.hpp>
 #include <weft/time.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
+#include <optional>
+#include <stdexcept>
+#include <thread>
 
 using namespace std::chrono_literals;
 
@@ -105,4 +110,44 @@ TEST_CASE("a handler of the user's comes back after channels and run()s") {
         CHECK(handler() == mine);
       },
       {.sigquit_dump = false});
+}
+
+// A run() gives the signal back after another thread's may have begun.
+TEST_CASE("two run()s that overlap at their ends") {
+  default_quit restored;
+  using weft::detail::quit_signal_scope;
+  std::optional<quit_signal_scope> first(true);
+  auto dump = handler();
+  CHECK(dump != SIG_DFL);
+  std::optional<quit_signal_scope> second(true);
+  first.reset();
+  CHECK(handler() == dump);
+  first.emplace(false);
+  second.reset();
+  CHECK(handler() == SIG_DFL);
+  second.emplace(true);
+  first.reset();
+  CHECK(handler() == dump);
+  second.reset();
+  CHECK(handler() == SIG_DFL);
+}
+
+TEST_CASE("run()s of several threads, one after the other") {
+  default_quit restored;
+  std::atomic<int> without_dump = 0;
+  auto runs = [&] {
+    for (int i = 0; i < 50;) {
+      try {
+        weft::run([&] { without_dump += handler() == SIG_DFL; });
+        ++i;
+      } catch (const std::logic_error&) {
+        std::this_thread::yield();  // another one's is not over
+      }
+    }
+  };
+  std::thread a(runs), b(runs);
+  a.join();
+  b.join();
+  CHECK(without_dump == 0);
+  CHECK(handler() == SIG_DFL);
 }

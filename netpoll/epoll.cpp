@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -26,6 +27,7 @@ struct poller {
   // Whether a break is under way: the eventfd was written and not drained yet.
   atomic<std::uint32_t> breaking{0};
   atomic<bool> no_pwait2{false};
+  bool watches_forks = false;  // under mutex
   // Descriptors ever added. The kernel passes a poll_desc from who adds it to who polls, which C++ and its sanitizers
   // do not see: adding counts here (release), polling reads it (acquire).
   atomic<std::uint64_t> added{0};
@@ -85,6 +87,18 @@ void handle_events(const epoll_event* events, int n, bool drain, g_list& woken) 
   }
 }
 
+// In the child of a fork(). What it would share with its parent: each would be told of the other's descriptors, and
+// take them out when it closes its copies. Closed here, where the numbers are still known to be ours; the next
+// netpoll_init makes new ones.
+void leave_to_parent() noexcept {
+  poller& p = the_poller;
+  if (!p.initialized.load(relaxed)) return;
+  p.initialized.store(false, relaxed);
+  ::close(p.epoll_fd);
+  ::close(p.break_fd);
+  p.epoll_fd = p.break_fd = -1;
+}
+
 }  // namespace
 
 int netpoll_init() noexcept {
@@ -92,6 +106,10 @@ int netpoll_init() noexcept {
   if (p.initialized.load(acquire)) return 0;
   lock_guard hold(p.mutex);
   if (p.initialized.load(relaxed)) return 0;
+  if (!p.watches_forks) {
+    if (int e = ::pthread_atfork(nullptr, nullptr, leave_to_parent)) return e;
+    p.watches_forks = true;
+  }
   int ep = ::epoll_create1(EPOLL_CLOEXEC);
   if (ep < 0) return errno;
   int ev = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -111,6 +129,13 @@ int netpoll_init() noexcept {
   }
   p.epoll_fd = ep;
   p.break_fd = ev;
+  p.breaking.store(0, relaxed);
+  if (int e = poll_open_again()) {
+    p.epoll_fd = p.break_fd = -1;
+    ::close(ev);
+    ::close(ep);
+    return e;
+  }
   p.initialized.store(true, release);
   return 0;
 }

@@ -13,7 +13,8 @@ namespace weft::rt {
 
 struct poll_desc;
 
-// Lazily, once. 0 or an errno value.
+// Lazily, once in each process: the child of a fork() has none at first, and what was registered before is registered
+// anew. 0 or an errno value.
 int netpoll_init() noexcept;
 bool netpoll_initialized() noexcept;
 

@@ -2,6 +2,7 @@
 
 #include "netpoll/netpoll.hpp"
 
+#include <cerrno>
 #include <new>
 
 namespace weft::rt {
@@ -13,6 +14,17 @@ struct desc_pool {
   poll_desc* free = nullptr;
 };
 constinit desc_pool pool;
+
+constinit atomic<poll_desc*> all_made{nullptr};
+
+// It lives as long as the process.
+poll_desc* make_desc() {
+  auto* pd = new poll_desc;
+  pd->next_made = all_made.load(relaxed);
+  // release: poll_open_again sees what is in it.
+  while (!all_made.compare_exchange_weak(pd->next_made, pd, release, relaxed)) {}
+  return pd;
+}
 
 constinit ready_function ready_goroutine = nullptr;
 
@@ -76,7 +88,7 @@ poll_desc* poll_open(int fd, int* error) {
     pd = pool.free;
     if (pd) pool.free = pd->next;
   }
-  if (!pd) pd = new poll_desc;  // lives as long as the process
+  if (!pd) pd = make_desc();
   {
     lock_guard hold(pd->mutex);
     pd->fd = fd;
@@ -97,6 +109,19 @@ poll_desc* poll_open(int fd, int* error) {
   }
   pd->registered = true;
   return pd;
+}
+
+// Who opens or frees one at this time in another thread has come by netpoll_init, which waits for us, or closes what it
+// had before the fork: then a registration may be left that nobody uses, and its events are dropped.
+int poll_open_again() noexcept {
+  for (poll_desc* pd = all_made.load(acquire); pd; pd = pd->next_made) {
+    if (!pd->registered) continue;
+    int error = netpoll_add(pd->fd, pd, pd->tag());
+    if (error == ENOMEM || error == ENOSPC) return error;
+    // Else it was closed without our knowledge, as by who closes all that it inherited.
+    if (error) pd->registered = false;
+  }
+  return 0;
 }
 
 void poll_evict(poll_desc* pd, g_list& woken) noexcept {

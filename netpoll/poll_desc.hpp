@@ -67,7 +67,8 @@ struct poll_desc {
   bool registered = false;
   direction read{this};
   direction write{this};
-  poll_desc* next = nullptr;  // free list
+  poll_desc* next = nullptr;       // free list
+  poll_desc* next_made = nullptr;  // of all there are; does not change
 
   direction& at(poll_mode m) noexcept { return m == poll_mode::read ? read : write; }
   std::uint32_t tag() const noexcept { return info.load(relaxed) >> tag_shift; }
@@ -79,6 +80,9 @@ poll_desc* poll_open(int fd, int* error);
 
 // Wakes both sides; every wait from now on says closing. Gs to be readied are appended to `woken`.
 void poll_evict(poll_desc* pd, g_list& woken) noexcept;
+
+// For a new poller: registers all with it that were with the last one. 0 or an errno value.
+int poll_open_again() noexcept;
 
 // After evict, when no call uses it any more: forgets the descriptor. Does not close fd.
 void poll_free(poll_desc* pd) noexcept;

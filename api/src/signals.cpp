@@ -2,8 +2,11 @@
 //
 // The handler, which may do next to nothing, writes the signal's number into a pipe; a plain thread reads it there and
 // gives it to every channel that asked for it. A thread and not a goroutine: it goes on between two run()s. The pipe
-// is made once and never closed, since a handler may be about to write to it at any time. The thread lives while a
-// channel asks for something; a zero in the pipe ends one thread.
+// is made once in a process and never closed, since a handler may be about to write to it at any time. The thread lives
+// while a channel asks for something; a zero in the pipe ends one thread.
+//
+// The child of a fork() has the handlers and the channels, but neither the thread nor a pipe of its own, and drops what
+// comes. It gets both when a channel asks for something there.
 
 #include "api/src/signals.hpp"
 
@@ -20,6 +23,7 @@
 #include <mutex>
 #include <pthread.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace weft::io {
@@ -45,6 +49,8 @@ struct hub {
   // Held for a few instructions, and never while calling anything of weft that may suspend.
   std::mutex mutex;
   int pipe_out = -1;
+  bool fed = false;  // the thread lives
+  bool watches_forks = false;
   std::vector<registration> registrations;
   // What a signal did before a channel had it, and will do again.
   std::array<struct sigaction, signals_end> before{};
@@ -58,8 +64,8 @@ hub& the_hub() {
 void on_signal(int number) {
   int saved = errno;
   auto byte = static_cast<unsigned char>(number);
-  // A forked child has the parent's pipe until it calls exec: its signals are none of the parent's business.
-  if (::getpid() == owner.load(std::memory_order_relaxed)) {
+  // A forked child has the parent's pipe at first: its signals are none of the parent's business.
+  if (::getpid() == owner.load(std::memory_order_acquire)) {
     // A full pipe: there are thousands that nobody has looked at. One more is dropped.
     [[maybe_unused]] ssize_t n = ::write(pipe_in.load(std::memory_order_relaxed), &byte, 1);
   }
@@ -98,27 +104,44 @@ void stop_thread() noexcept {
   while (::write(pipe_in.load(std::memory_order_relaxed), &quit_mark, 1) != 1) ::usleep(1000);
 }
 
+// In the child of a fork(). Its handlers do not write: it is not the owner.
+void leave_to_parent() noexcept {
+  hub& h = the_hub();
+  h.fed = false;
+  if (h.pipe_out < 0) return;
+  ::close(h.pipe_out);
+  ::close(pipe_in.load(std::memory_order_relaxed));
+  h.pipe_out = -1;
+}
+
 // --- all of these under hub::mutex; 0 or an errno value
 
 int make_pipe(hub& h) noexcept {
   if (h.pipe_out >= 0) return 0;
+  if (!h.watches_forks) {
+    if (int error = ::pthread_atfork(nullptr, nullptr, leave_to_parent)) return error;
+    h.watches_forks = true;
+  }
   int fds[2];
   if (::pipe2(fds, O_CLOEXEC) != 0) return errno;
   int flags = ::fcntl(fds[1], F_GETFL);
   ::fcntl(fds[1], F_SETFL, flags | O_NONBLOCK);
   h.pipe_out = fds[0];
-  owner.store(::getpid(), std::memory_order_relaxed);
   pipe_in.store(fds[1], std::memory_order_relaxed);
+  // release: inherited handlers may run while this changes; who finds itself the owner sees the pipe.
+  owner.store(::getpid(), std::memory_order_release);
   return 0;
 }
 
-int start_thread() noexcept {
+int start_thread(hub& h) noexcept {
+  if (h.fed) return 0;
   sigset_t all, mask;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &mask);  // the thread inherits it: no handler runs there
   pthread_t thread;
   int error = ::pthread_create(&thread, nullptr, feed, nullptr);
   if (error == 0) ::pthread_detach(thread);
+  h.fed = error == 0;
   ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
   return error;
 }
@@ -149,12 +172,15 @@ signal_set wanted_by_any(const hub& h) noexcept {
   return all;
 }
 
+// True: the thread has to be stopped.
+bool no_more_use(hub& h) noexcept { return h.registrations.empty() && std::exchange(h.fed, false); }
+
 int add(hub& h, const registration& r, bool* thread_in_vain) {
   if (int error = make_pipe(h)) return error;
   h.registrations.reserve(h.registrations.size() + 1);
   signal_set installed;
   signal_set missing = r.wanted & ~wanted_by_any(h);
-  int error = h.registrations.empty() ? start_thread() : 0;
+  int error = start_thread(h);
   if (error) return error;
   for (std::size_t i = 1; i < signals_end && !error; ++i) {
     if (!missing.test(i)) continue;
@@ -163,7 +189,7 @@ int add(hub& h, const registration& r, bool* thread_in_vain) {
   }
   if (error) {
     uninstall(h, installed);
-    *thread_in_vain = h.registrations.empty();
+    *thread_in_vain = no_more_use(h);
     return error;
   }
   h.registrations.push_back(r);
@@ -212,7 +238,7 @@ void stop_signals(const chan<int>& c) {
     signal_set before = wanted_by_any(h);
     h.registrations.erase(found);  // the caller has a handle: this is not the last
     uninstall(h, before & ~wanted_by_any(h));
-    last = h.registrations.empty();
+    last = no_more_use(h);
     rt::sched.external_sources.fetch_sub(1, rt::relaxed);
   }
   if (last) stop_thread();

@@ -1,0 +1,115 @@
+// fork() between two run()s: parent and child have a poller each, and signals. What was opened before can be used in
+// both, and closing it in the child takes nothing from the parent.
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <sys/wait.h>
+#include <system_error>
+#include <unistd.h>
+#include <weft/weft.hpp>
+
+using namespace std::chrono_literals;
+using weft::net::tcp_listener;
+using weft::net::tcp_stream;
+
+namespace {
+
+struct pair {
+  std::optional<tcp_stream> near, far;
+};
+
+pair connect() {
+  pair p;
+  auto l = tcp_listener::bind("127.0.0.1:0");
+  p.near.emplace(tcp_stream::connect(l.local_endpoint()));
+  p.far.emplace(l.accept());
+  return p;
+}
+
+void limit(pair& p) {
+  for (auto* s : {&*p.near, &*p.far}) s->set_deadline(std::chrono::steady_clock::now() + 10s);
+}
+
+// Each read waits for the poller.
+void talk(pair& p) {
+  limit(p);
+  auto echo = weft::spawn([&] {
+    std::array<char, 1> byte;
+    for (int i = 0; i < 100; ++i) {
+      p.far->read_exactly(std::span<char>(byte));
+      if (i % 10 == 0) weft::sleep(100us);
+      p.far->write(std::span<const char>(byte));
+    }
+  });
+  std::array<char, 1> byte{'x'};
+  for (int i = 0; i < 100; ++i) {
+    p.near->write(std::span<const char>(byte));
+    p.near->read_exactly(std::span<char>(byte));
+  }
+  echo.join();
+}
+
+bool signal_comes() {
+  auto signals = weft::io::signal_channel({SIGUSR1});
+  ::kill(::getpid(), SIGUSR1);
+  int number = 0;
+  bool came = signals.recv_for(number, 10s) == weft::recv_result::value && number == SIGUSR1;
+  weft::io::stop_signals(signals);
+  return came;
+}
+
+// In parent and child at the same time.
+int both(pair& before) {
+  try {
+    return weft::run([&] {
+      weft::wait_group all;
+      for (int i = 0; i < 10; ++i) {
+        all.go([] {
+          pair p = connect();
+          talk(p);
+        });
+      }
+      if (before.near) all.go([&] { talk(before); });
+      all.wait();
+      return signal_comes() ? 0 : 1;
+    });
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 2;
+  }
+}
+
+int wait_for(pid_t child) {
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 100;
+}
+
+}  // namespace
+
+int main() {
+  pair childs, parents;
+  bool came = weft::run([&] {
+    childs = connect();
+    parents = connect();
+    return signal_comes() ? 1 : 0;
+  });
+  pid_t child = ::fork();
+  if (child == 0) {
+    parents = {};
+    int result = both(childs);
+    if (pid_t grandchild = ::fork(); grandchild == 0) {
+      _exit(both(childs));
+    } else {
+      result += wait_for(grandchild);
+    }
+    _exit(result);
+  }
+  childs = {};
+  int result = both(parents);
+  result += wait_for(child);
+  return result == 0 && came ? 7 : result;
+}

@@ -1,5 +1,6 @@
 // Who uses a descriptor, and who is the last: many calls, and one that closes in the middle of them.
 #include "api/src/net/fd_mutex.hpp"
+#include "runtime/thread.hpp"
 #include "tests/support/catch.hpp"
 
 #include <atomic>
@@ -36,6 +37,7 @@ struct object {
         ++refused_waiting;
         count(mutex.exit());
         return;
+      case entry::inherited: ++faults; break;  // nobody is left behind here
       case entry::entered: break;
     }
     ++entered;
@@ -101,4 +103,37 @@ TEST_CASE("first come, first served") {
     for (int i = 0; i < 10; ++i) CHECK(order[static_cast<std::size_t>(i)] == i);
     CHECK(o.last == 0);
   });
+}
+
+TEST_CASE("what a run() left behind is inherited, and does not keep it open") {
+  for (bool inherit : {true, false}) {
+    object o;
+    weft::run([&] {
+      for (side s : {side::read, side::write}) {
+        weft::go([&, s] {
+          (void)o.mutex.lock(s);
+          o.mutex.go_away(s, weft::rt::this_thread()->g);
+          weft::sleep(1h);
+        });
+        weft::sleep(5ms);
+        weft::go([&, s] { (void)o.mutex.lock(s); });
+      }
+      weft::sleep(5ms);
+    });
+    weft::run([&] {
+      for (side s : {side::read, side::write}) {
+        if (!inherit) continue;
+        CHECK(o.mutex.lock(s) == entry::inherited);
+        auto next = weft::spawn([&] { return o.mutex.lock(s); });
+        weft::sleep(1ms);
+        o.count(o.mutex.unlock(s));
+        CHECK(next.join() == entry::entered);
+        o.count(o.mutex.unlock(s));
+      }
+      CHECK(o.last == 0);
+      CHECK(o.mutex.close(false));
+      o.count(o.mutex.exit());
+      CHECK(o.last == 1);
+    });
+  }
 }

@@ -1267,6 +1267,86 @@ TEST_CASE("a listener outlives run()") {
   l.close();
 }
 
+TEST_CASE("calls that a run() left behind give their turn to those of the next") {
+  enum class how { parked, woken, under_way };
+  for (how left : {how::parked, how::woken, how::under_way, how::parked, how::woken, how::under_way}) {
+    connection c;
+    tcp_listener l;
+    weft::run([&] {
+      c = connect_pair();
+      l = tcp_listener::bind("127.0.0.1:0");
+      fill(c.client);
+      for (int i = 0; i < 3; ++i) {  // one has its turn, the others wait for it
+        in_background([&](std::error_code& e) {
+          char b;
+          c.client.read(std::span(&b, 1), e);
+        });
+        in_background([&](std::error_code& e) { c.client.write("left", e); });
+        in_background([&](std::error_code& e) { l.accept(e); });
+      }
+      if (left != how::under_way) weft::sleep(20ms);
+      if (left == how::woken) c.server.write("left");
+    });
+    weft::run([&] {
+      char b[16];
+      std::error_code ec;
+      c.client.set_read_deadline(steady::now() + 5ms);
+      while (!ec) c.client.read(b, ec);
+      CHECK(ec == std::errc::timed_out);
+      c.client.set_read_deadline(steady::now() + 10s);
+      auto reader = weft::spawn([&] { return c.client.read(b); });
+      weft::sleep(2ms);
+      c.server.write("hello");
+      CHECK(reader.join() == 5);
+
+      c.client.set_write_deadline(steady::now() + 5ms);
+      c.client.write("x", ec);
+      CHECK(ec == std::errc::timed_out);
+      c.client.set_write_deadline(steady::now() + 10s);
+      auto rest = weft::spawn([&] { return text_of(c.server); });
+      CHECK(c.client.write("the end") == 7);
+      c.client.shutdown_write();
+      CHECK(rest.join().ends_with("the end"));
+
+      auto acceptor = in_background([&](std::error_code& e) { l.accept(e); });
+      weft::sleep(2ms);
+      auto caller = tcp_stream::connect(address_of(l), 5s);
+      CHECK(!outcome(acceptor));
+
+      auto begun = steady::now();
+      c.client.close();
+      l.close();
+      // One that was stopped before it was counted among those who wait is waited for.
+      if (left != how::under_way) CHECK(steady::now() - begun < 500ms);
+    });
+  }
+}
+
+TEST_CASE("closing what a run() left calls in") {
+  weft::run([] {});
+  std::size_t before = open_descriptors();
+  connection c;
+  weft::run([&] {
+    c = connect_pair();
+    for (int i = 0; i < 3; ++i) {
+      in_background([&](std::error_code& e) {
+        char b;
+        c.client.read(std::span(&b, 1), e);
+      });
+    }
+    weft::sleep(20ms);
+  });
+  weft::run([&] {
+    auto begun = steady::now();
+    c.client.close();
+    CHECK(steady::now() - begun < 500ms);
+    char b;
+    CHECK(c.server.read(std::span(&b, 1)) == 0);
+    c.server.close();
+  });
+  CHECK(open_descriptors() == before);
+}
+
 TEST_CASE("unix sockets") {
   std::string path = "/tmp/weft-net-test-" + std::to_string(::getpid());
   weft::run([&] {

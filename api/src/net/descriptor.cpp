@@ -19,7 +19,8 @@ std::error_code to_error_code(rt::poll_status s) noexcept {
 
 std::error_code to_error_code(entry e) noexcept {
   switch (e) {
-    case entry::entered: break;
+    case entry::entered:
+    case entry::inherited: break;
     case entry::closed_before: return system_error_code(EBADF);
     case entry::closed_meanwhile: return system_error_code(ECANCELED);
   }
@@ -70,6 +71,20 @@ constexpr rt::nanos closer_patience = rt::second;
 void unlock_mutex(rt::G*, void* mutex) noexcept { static_cast<rt::lock*>(mutex)->release_lock(); }
 
 }  // namespace
+
+void forget_wait(descriptor& d, rt::poll_mode mode) noexcept { static_cast<void>(rt::poll_try_again(d.pd, mode)); }
+
+// A thread is not left behind, and not in the runtime if that does not run.
+rt::poll_status wait_in_turn(descriptor& d, rt::poll_mode mode) {
+  rt::M* m = rt::this_m();
+  if (WEFT_UNLIKELY(!m)) return wait_for(d.pd, mode);
+  d.mutex.go_away(side_of(mode), m->g);
+  rt::runtime_scope scope;
+  rt::poll_status s;
+  scope.resumed_on(rt::io_wait(scope.m(), d.pd, mode, &s));
+  d.mutex.come_back(side_of(mode));
+  return s;
+}
 
 descriptor* descriptor::make(int fd, std::error_code& ec) {
   std::unique_ptr<descriptor, decltype([](descriptor* d) { delete d; })> d(new descriptor);

@@ -49,6 +49,7 @@ endpoint to_endpoint(const message_address& a) noexcept;
 inline void check_point() noexcept { rt::leave_runtime(rt::enter_runtime()); }
 
 // Parks until pd may be ready. Throws std::logic_error on a plain thread without a running runtime: nobody would poll.
+// Whoever has a turn uses wait_in_turn.
 rt::poll_status wait_for(rt::poll_desc* pd, rt::poll_mode mode);
 
 // Ns of the monotonic clock; rt::forever: none.
@@ -101,6 +102,15 @@ struct descriptor {
   rt::wait_ticket closer_ticket_ = 0;
 };
 
+inline rt::poll_mode mode_of(side s) noexcept { return s == side::read ? rt::poll_mode::read : rt::poll_mode::write; }
+inline side side_of(rt::poll_mode m) noexcept { return m == rt::poll_mode::read ? side::read : side::write; }
+
+// In a turn that was inherited: whoever waited there never comes back.
+void forget_wait(descriptor& d, rt::poll_mode mode) noexcept;
+
+// wait_for, in a turn.
+rt::poll_status wait_in_turn(descriptor& d, rt::poll_mode mode);
+
 // A call that needs no turn. `operator bool`: inside.
 class [[nodiscard]] use {
  public:
@@ -134,6 +144,10 @@ class [[nodiscard]] turn {
     ec.clear();
     entry e = d_ ? d_->mutex.lock(side_) : entry::closed_before;
     if (WEFT_LIKELY(e == entry::entered)) return;
+    if (e == entry::inherited) {
+      forget_wait(*d_, mode_of(side_));
+      return;
+    }
     ec = to_error_code(e);
     if (e == entry::closed_meanwhile) d_->left(d_->mutex.exit());
     d_ = nullptr;
@@ -176,7 +190,7 @@ ssize_t attempt(descriptor& d, rt::poll_mode mode, std::error_code& ec, Call cal
       ec = system_error_code(static_cast<int>(-n));
       return -1;
     }
-    if (!is_ok(wait_for(d.pd, mode), ec)) return -1;
+    if (!is_ok(wait_in_turn(d, mode), ec)) return -1;
   }
 }
 

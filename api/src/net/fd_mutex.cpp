@@ -47,7 +47,7 @@ entry fd_mutex::lock(side s) noexcept {
     std::uint64_t next = old + user + (taken ? one_waiter(s) : lock_bit(s));
     if (word_.compare_exchange_weak(old, next, acquire, relaxed)) {
       if (WEFT_LIKELY(!taken)) return entry::entered;
-      return wait_for_turn(s) ? entry::entered : entry::closed_meanwhile;
+      return wait_for_turn(s);
     }
   }
 }
@@ -63,6 +63,9 @@ leave fd_mutex::unlock(side s) noexcept {
 
 // Somebody waits, or did a moment ago.
 leave fd_mutex::unlock_slow(side s) noexcept {
+  go_away(s, rt::this_thread()->g);
+  rt::runtime_scope scope;  // from here on we get to the end
+  come_back(s);
   std::uint64_t old = word_.load(relaxed);
   for (;;) {
     if (!(old & waiters(s))) {
@@ -93,32 +96,64 @@ bool fd_mutex::close(bool keep) noexcept {
     refusing_ = true;
     refused.append(reading_.waiting);
     refused.append(writing_.waiting);
+    for (side s : {side::read, side::write}) {
+      if (was_left_behind(s)) word_.fetch_sub(user, acq_rel);  // we are one: it is not the last
+    }
   }
   while (rt::G* g = refused.pop_front()) {
-    if (g->claim(rt::no_ticket)) rt::ready(g);
+    if (g->claim(rt::no_ticket)) {
+      rt::ready(g);
+    } else {
+      word_.fetch_sub(user, acq_rel);
+    }
   }
   return true;
 }
 
-// False: closed.
-bool fd_mutex::wait_for_turn(side s) noexcept {
+// Under mutex_. True: whoever has the turn never comes back, and will not be found again. acquire: what it did before.
+bool fd_mutex::was_left_behind(side s) noexcept {
+  rt::atomic<rt::G*>& away = turn_of(s).away;
+  rt::G* g = away.load(acquire);
+  if (!g || g->get_state() != rt::g_state::abandoned) return false;
+  away.store(nullptr, relaxed);
+  return true;
+}
+
+// Under mutex_, by a waiter. True: it has the turn, and waits no more.
+bool fd_mutex::inherit(side s) noexcept {
+  if (!was_left_behind(s)) return false;
+  std::uint64_t old = word_.load(relaxed), next;
+  do {
+    // Closing has counted all waiters out, and refuses us next.
+    next = old - user - (old & closing ? 0 : one_waiter(s));
+  } while (!word_.compare_exchange_weak(old, next, acq_rel, relaxed));
+  return !(old & closing);
+}
+
+entry fd_mutex::wait_for_turn(side s) noexcept {
   rt::runtime_scope scope;
   turn& t = turn_of(s);
   mutex_.acquire_lock();
   if (t.kept) {
     t.kept = false;
     mutex_.release_lock();
-    return true;
+    return entry::entered;
+  }
+  if (inherit(s)) {
+    mutex_.release_lock();
+    return entry::inherited;
   }
   if (refusing_) {
     mutex_.release_lock();
-    return false;
+    return entry::closed_meanwhile;
   }
   rt::G* g = scope.g();
   g->wake_value = nullptr;
   t.waiting.push_back(g);
   scope.resumed_on(rt::park(scope.m(), unlock_mutex, &mutex_, rt::wait_reason::io_turn));
-  return g->wake_value == &granted_mark;
+  if (g->wake_value != &granted_mark) return entry::closed_meanwhile;
+  come_back(s);
+  return entry::entered;
 }
 
 fd_mutex::granted fd_mutex::grant(side s) noexcept {
@@ -133,8 +168,12 @@ fd_mutex::granted fd_mutex::grant(side s) noexcept {
       t.kept = true;
       return granted::passed_on;
     }
-    if (!g->claim(rt::no_ticket)) return granted::skipped;
+    if (!g->claim(rt::no_ticket)) {
+      word_.fetch_sub(user, acq_rel);
+      return granted::skipped;
+    }
     g->wake_value = &granted_mark;
+    go_away(s, g);
   }
   rt::ready(g);
   return granted::passed_on;

@@ -16,7 +16,11 @@
 // waiter arrives. Closing counts the waiters out of the word and refuses them all, those on the list and those that
 // still come; a grant that finds the list closed goes back, and the lock is given up for real.
 //
-// A waiter whose run() is over never takes its turn: a grant that meets one skips it. It stays a user for ever.
+// "Left behind": a goroutine that waits when its run() ends never comes back, and what it has or wants must not be lost
+// with it. One that waits for its turn is skipped by the grant that meets it. One that has its turn says so while it
+// waits (away): before it enters the runtime, where it may be suspended for good, until just before it leaves it, so
+// that one which runs on is never taken for lost. Who finds such a mark of an abandoned goroutine inherits the turn.
+// Both are users no more once that is noticed; only one that was stopped elsewhere stays a user for ever.
 #pragma once
 
 #include "runtime/g.hpp"
@@ -31,7 +35,8 @@ enum class side : std::uint8_t { read, write };
 // What the caller of a leaving call has to do.
 enum class leave : bool { stays, last };
 
-enum class entry : std::uint8_t { entered, closed_before, closed_meanwhile };
+// inherited: entered, from a goroutine that was left behind, maybe in the middle of a wait.
+enum class entry : std::uint8_t { entered, inherited, closed_before, closed_meanwhile };
 
 class fd_mutex {
  public:
@@ -46,6 +51,10 @@ class fd_mutex {
   // A call that reads or writes. Waits for its turn.
   [[nodiscard]] entry lock(side s) noexcept;
   [[nodiscard]] leave unlock(side s) noexcept;
+
+  // Around a wait of whoever has this turn: the one before it enters the runtime, the other before it leaves.
+  void go_away(side s, rt::G* g) noexcept { turn_of(s).away.store(g, rt::release); }
+  void come_back(side s) noexcept { turn_of(s).away.store(nullptr, rt::relaxed); }
 
   // Closes, and the caller is a user. False: somebody else did.
   [[nodiscard]] bool close(bool keep_open) noexcept;
@@ -64,14 +73,18 @@ class fd_mutex {
   static constexpr std::uint64_t one_waiter(side s) noexcept { return s == side::read ? reader : writer; }
   static constexpr std::uint64_t waiters(side s) noexcept { return count_mask * one_waiter(s); }
 
-  bool wait_for_turn(side s) noexcept;
+  entry wait_for_turn(side s) noexcept;
   enum class granted : std::uint8_t { passed_on, skipped, refused };
   [[nodiscard]] granted grant(side s) noexcept;
   [[nodiscard]] leave unlock_slow(side s) noexcept;
+  bool was_left_behind(side s) noexcept;
+  bool inherit(side s) noexcept;
 
   struct turn {
     rt::g_list waiting;
     bool kept = false;  // a grant that waits for its waiter
+    // Who has the turn, while it waits. Written by itself, and for it by who grants the turn or finds it left behind.
+    rt::atomic<rt::G*> away{nullptr};
   };
   turn& turn_of(side s) noexcept { return s == side::read ? reading_ : writing_; }
 

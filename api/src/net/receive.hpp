@@ -49,7 +49,7 @@ template <class Call>
 ssize_t receive(descriptor& d, std::size_t wanted, std::error_code& ec, Call call) {
   bool wait = shall_wait_first(d);
   d.drained = false;  // also if the wait fails: it may take a notification with it
-  if (wait && !is_ok(wait_for(d.pd, rt::poll_mode::read), ec)) return -1;  // R3
+  if (wait && !is_ok(wait_in_turn(d, rt::poll_mode::read), ec)) return -1;  // R3
   ssize_t n = attempt(d, rt::poll_mode::read, ec, call);
   d.drained = n > 0 && static_cast<std::size_t>(n) < wanted && d.plain.load(rt::relaxed);
   return n;

@@ -28,6 +28,20 @@ void sleep_for(rt::nanos d) {
   }
 }
 
+void sleep_in_turn(descriptor& d, side s, rt::nanos pause) {
+  rt::M* m = rt::this_m();
+  if (!m) return sleep_for(pause);
+  d.mutex.go_away(s, m->g);
+  rt::runtime_scope scope;
+  try {
+    scope.resumed_on(rt::sleep_until(scope.m(), rt::nanotime() + pause));
+  } catch (...) {
+    d.mutex.come_back(s);
+    throw;
+  }
+  d.mutex.come_back(s);
+}
+
 // Ends the wait for a connection when ctx is cancelled. A goroutine of its own, and not a callback of ctx.stop_token():
 // a callback that is suspended half-way, as every call into the runtime may be, is more than std::stop_callback can do.
 class cancellation_watch {
@@ -163,7 +177,7 @@ int accept_descriptor(descriptor* d, sockaddr_storage* from, socklen_t* size, st
     if (fd >= 0) return fd;
     switch (-fd) {
       case EAGAIN: {
-        rt::poll_status s = wait_for(d->pd, rt::poll_mode::read);
+        rt::poll_status s = wait_in_turn(*d, rt::poll_mode::read);
         if (s == rt::poll_status::ok) continue;
         ec = to_error_code(s);
         return -1;
@@ -184,9 +198,9 @@ int accept_descriptor(descriptor* d, sockaddr_storage* from, socklen_t* size, st
       case ENOMEM: {
         rt::poll_status s;
         if (sys::poll_once(d->fd, false) == 0) {  // the system complains before it looks for a connection
-          s = wait_for(d->pd, rt::poll_mode::read);
+          s = wait_in_turn(*d, rt::poll_mode::read);
         } else {
-          sleep_for(pause);
+          sleep_in_turn(*d, side::read, pause);
           pause = std::min(2 * pause, longest_pause);
           s = rt::poll_check(d->pd, rt::poll_mode::read);
         }

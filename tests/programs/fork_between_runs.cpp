@@ -3,7 +3,10 @@
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstdio>
+#include <filesystem>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <sys/wait.h>
@@ -82,6 +85,17 @@ int both(pair& before) {
   }
 }
 
+std::size_t threads() {
+  std::filesystem::directory_iterator all("/proc/self/task");
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+// The thread that fed signal channels may be on its way out.
+pid_t fork_when_alone(std::size_t at_first) {
+  while (threads() > at_first) ::usleep(1000);
+  return ::fork();
+}
+
 int wait_for(pid_t child) {
   int status = 0;
   ::waitpid(child, &status, 0);
@@ -91,17 +105,18 @@ int wait_for(pid_t child) {
 }  // namespace
 
 int main() {
+  const std::size_t at_first = threads();
   pair childs, parents;
   bool came = weft::run([&] {
     childs = connect();
     parents = connect();
     return signal_comes() ? 1 : 0;
   });
-  pid_t child = ::fork();
+  pid_t child = fork_when_alone(at_first);
   if (child == 0) {
     parents = {};
     int result = both(childs);
-    if (pid_t grandchild = ::fork(); grandchild == 0) {
+    if (pid_t grandchild = fork_when_alone(at_first); grandchild == 0) {
       _exit(both(childs));
     } else {
       result += wait_for(grandchild);

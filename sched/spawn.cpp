@@ -84,6 +84,7 @@ void clean(G* g) noexcept {
   g->system = false;
   g->marks_word.store(0, relaxed);
   g->no_preemption = 0;
+  g->lock_depth = g->pin_depth = 0;  // main may have ended with them
 }
 
 std::uint64_t next_id(P* p) noexcept {

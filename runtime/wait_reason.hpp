@@ -29,6 +29,7 @@ enum class wait_reason : std::uint8_t {
   io_read,
   io_write,
   io_turn,
+  lock_os_thread,
   forced_tick_idle,
   count_,
 };
@@ -59,6 +60,7 @@ constexpr const char* describe(wait_reason r) noexcept {
     case wait_reason::io_read: return "IO wait (read)";
     case wait_reason::io_write: return "IO wait (write)";
     case wait_reason::io_turn: return "IO wait (turn)";
+    case wait_reason::lock_os_thread: return "lock_os_thread";
     case wait_reason::forced_tick_idle: return "forced tick (idle)";
     case wait_reason::count_: break;
   }

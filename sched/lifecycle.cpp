@@ -89,6 +89,9 @@ void reset() noexcept {
   sched.idle_m_list = nullptr;
   sched.idle_ps.store(0, relaxed);
   sched.idle_ms = sched.idle_locked_ms = sched.live_ms = 0;
+  sched.tied_ms = sched.untied_ms = 0;
+  sched.spare_starts = false;
+  sched.tie_waiters = {};
   sched.detached.clear();
   sched.detached_ms.store(0, relaxed);
   sched.dozer.store(nullptr, relaxed);

@@ -3,6 +3,11 @@
 // The goroutine runs on no other M, and the M runs no other goroutine. When another M picks the goroutine from a queue
 // it passes its P to the M that waits for it (start_locked_m); when the goroutine parks, its M passes the P on and
 // sleeps until then (stop_locked_m).
+//
+// So there has to be an M to pass the P to, whatever the limits on threads are: it runs the timers, the poller and the
+// other goroutines. Beside tied Ms one at least is untied. Whoever is about to tie the last one starts another first,
+// beyond options::max_threads if need be; and what throws is lock_os_thread, as nothing would go on after it. At most
+// max_threads Ms are tied at once, so that one at most is beyond; the next goroutine waits until one is untied.
 
 #include "sched/proc.hpp"
 
@@ -10,10 +15,65 @@
 
 namespace weft::rt {
 
-M* lock_os_thread(M* m) noexcept {
-  // Others that are pinned to this thread could not run on it any more.
-  if (m->pins != 0 && !(m->g->marks() & mark::tied)) m = leave_thread(m);
+namespace {
+
+enum class tie : std::uint8_t { reserved, last, too_many, not_yet };
+
+// The M that the caller runs on will be tied. `last`: and with it all would be, so it has to start a spare one first.
+tie reserve_tie() noexcept {
+  lock_guard hold(sched.mutex);
+  if (sched.tied_ms >= sched.options.max_threads) return tie::too_many;
+  bool last = sched.untied_ms == 1;
+  // All there may be, and not all are tied: one starts or ends just now.
+  if (last && (sched.spare_starts || sched.live_ms > sched.options.max_threads)) return tie::not_yet;
+  ++sched.tied_ms;
+  --sched.untied_ms;
+  sched.spare_starts |= last;
+  return last ? tie::last : tie::reserved;
+}
+
+// One M less is, or will be, tied.
+void give_tie_back() noexcept {
+  G* next;
+  {
+    lock_guard hold(sched.mutex);
+    --sched.tied_ms;
+    ++sched.untied_ms;
+    next = sched.tie_waiters.pop_front();
+  }
+  if (next && next->claim(no_ticket)) ready(next);
+}
+
+void wait_for_tie(G* g, void*) noexcept {
+  {
+    lock_guard hold(sched.mutex);
+    if (sched.tied_ms >= sched.options.max_threads) return sched.tie_waiters.push_back(g);
+  }
+  ready(g);
+}
+
+}  // namespace
+
+M* lock_os_thread(M* m, int* error) noexcept {
+  *error = 0;
   G* g = m->g;
+  if (g->lock_depth == 0) {
+    tie t;
+    while ((t = reserve_tie()) == tie::too_many || t == tie::not_yet) {
+      if (t == tie::too_many) {
+        m = park(m, wait_for_tie, nullptr, wait_reason::lock_os_thread);
+      } else {
+        timespec pause{0, 50 * microsecond};
+        nanosleep(&pause, nullptr);
+      }
+    }
+    if (t == tie::last && (*error = start_spare_m()) != 0) {
+      give_tie_back();
+      return m;
+    }
+    // Others that are pinned to this thread could not run on it any more.
+    if (m->pins != 0 && !(g->marks() & mark::tied)) m = leave_thread(m);
+  }
   ++g->lock_depth;
   g->set_mark(mark::locked_to_thread);
   g->tied_to = m;
@@ -27,6 +87,7 @@ void unlock_os_thread(M* m) noexcept {
   if (--g->lock_depth > 0) return;
   g->clear_mark(mark::locked_to_thread);
   m->locked_g.store(nullptr, relaxed);
+  give_tie_back();
 }
 
 void stop_locked_m(M* m) noexcept {

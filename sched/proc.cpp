@@ -132,14 +132,15 @@ void* m_thread(void* arg) noexcept {
   return nullptr;
 }
 
-// Throws nothing: null if there is no memory or no thread to be had; *error says why.
-M* new_m(P* p, bool spinning, int* error, G* first = nullptr) noexcept {
+// Throws nothing: null if there is no memory or no thread to be had; *error says why. A spare one may be beyond the
+// limit, and sleeps until it is woken.
+M* new_m(P* p, bool spinning, int* error, G* first = nullptr, bool spare = false) noexcept {
   std::unique_ptr<M> m;
   std::uint32_t id;
   {
     lock_guard hold(sched.mutex);
     *error = EAGAIN;
-    if (sched.shutting_down.load(relaxed) || sched.live_ms >= sched.options.max_threads) return nullptr;
+    if (sched.shutting_down.load(relaxed) || (!spare && sched.live_ms >= sched.options.max_threads)) return nullptr;
     m.reset(new (std::nothrow) M);
     if (!m) {
       *error = ENOMEM;
@@ -158,6 +159,7 @@ M* new_m(P* p, bool spinning, int* error, G* first = nullptr) noexcept {
   m->random = random_source(0x9e3779b97f4a7c15u * (id + 1));
   m->next_p = p;
   m->picked = first;
+  m->begins_idle = spare;
   m->spinning.store(spinning, relaxed);
   if (sched.options.hazard) m->requests.fetch_or(request::hazard, relaxed);
 
@@ -209,12 +211,14 @@ bool sleep_while_patient(M* m) noexcept {
   if (m->parked.sleep_until(nanotime() + idle_m_patience)) return true;
   {
     lock_guard hold(sched.mutex);
-    if (m->in_idle_list && !sched.shutting_down.load(relaxed)) {
+    // The last one that is not tied stays, for those that are (locked.cpp).
+    if (m->in_idle_list && sched.untied_ms > 1 && !sched.shutting_down.load(relaxed)) {
       idle_m_remove(m);
+      --sched.untied_ms;
       return false;
     }
   }
-  m->parked.sleep();  // somebody took it from the list: the wake-up is on its way
+  m->parked.sleep();  // if somebody took it from the list, the wake-up is on its way
   return true;
 }
 
@@ -275,6 +279,18 @@ bool pass_on(M* m, G* g) noexcept {
   if (new_m(p, false, &error, g)) return true;
   acquirep(m, p);
   return false;
+}
+
+int start_spare_m() noexcept {
+  int error;
+  M* m = new_m(nullptr, false, &error, nullptr, true);
+  lock_guard hold(sched.mutex);
+  sched.spare_starts = false;
+  if (!m) return error;
+  if (sched.shutting_down.load(relaxed)) return 0;  // it was woken for that, and may be gone
+  idle_m_put(m);
+  ++sched.untied_ms;
+  return 0;
 }
 
 void start_first_m() {
@@ -457,6 +473,13 @@ G* schedule(M* m, bool* inherit) noexcept {
 }  // namespace
 
 void m_main(M* m) noexcept {
+  if (m->begins_idle) {
+    m->parked.sleep();  // start_spare_m has counted it and put it into the list
+    m->parked.clear();
+  } else {
+    lock_guard hold(sched.mutex);
+    ++sched.untied_ms;
+  }
   if (P* p = std::exchange(m->next_p, nullptr)) acquirep(m, p);
   bool inherit;
   while (G* g = schedule(m, &inherit)) execute(m, g, inherit);

@@ -19,6 +19,7 @@ void startm(P* p, bool spinning) noexcept;  // an M runs p (null: an idle one); 
 void start_first_m();                       // throws std::system_error: without a thread nothing would ever run
 void warn_of_no_thread() noexcept;          // startm found none (thread_limit.cpp); once
 void wake_idle_m(M* m, P* p) noexcept;      // sched: m, which idles, goes on with p
+int start_spare_m() noexcept;               // one that idles, also beyond options::max_threads; 0, or an error
 bool pass_on(M* m, G* g) noexcept;          // g, and m's P, to another M; false: there is none to be had
 void stopm(M* m) noexcept;                  // sleeps until it is passed a P or the runtime ends
 void handoffp(P* p) noexcept;               // the caller owns p and cannot run it
@@ -62,7 +63,7 @@ nanos earliest_timer() noexcept;  // of all Ps; 0: none
 // --- locked threads (locked.cpp)
 void stop_locked_m(M* m) noexcept;
 void start_locked_m(M* m, G* g) noexcept;
-[[nodiscard]] M* lock_os_thread(M* m) noexcept;
+[[nodiscard]] M* lock_os_thread(M* m, int* error) noexcept;  // *error: 0, or why no thread is left for the others
 void unlock_os_thread(M* m) noexcept;
 
 // --- pinned goroutines (pin.cpp)

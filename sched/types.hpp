@@ -128,6 +128,7 @@ struct alignas(cache_line) M : thread_state {
   list_links<M> in_detached;  // sched
   bool is_hog = false;        // sched: counted in sched.hogs
   bool leaves = false;        // this M: it idled for long, and its thread ends
+  bool begins_idle = false;   // set before its thread starts
 
   random_source random;
   G g0;
@@ -217,6 +218,10 @@ struct scheduler {
   std::uint32_t idle_ms = 0;
   std::uint32_t idle_locked_ms = 0;          // sleep until their locked goroutine is ready
   std::uint32_t live_ms = 0;                 // threads that have not left the scheduler's loop
+  std::uint32_t tied_ms = 0;                 // of those a goroutine is locked to, or is about to be
+  std::uint32_t untied_ms = 0;               // the others, without those that start just now or leave
+  bool spare_starts = false;                 // one that will be untied
+  g_list tie_waiters;                        // for a tied one less (locked.cpp)
   atomic<M*> gone_ms{nullptr};               // have left it while the run() goes on, and are to be joined
   linked_list<M, &M::in_detached> detached;  // run a goroutine without a P
   atomic<std::uint32_t> detached_ms{0};      // as many; written under mutex

@@ -19,6 +19,7 @@
 #include <sched.h>
 #include <stdexcept>
 #include <sys/mman.h>
+#include <system_error>
 #include <unistd.h>
 #include <vector>
 
@@ -135,7 +136,12 @@ rt::M* goroutines_only(rt::M* m, const char* what) {
 
 void lock_os_thread() {
   rt::runtime_scope scope;
-  scope.resumed_on(rt::lock_os_thread(goroutines_only(scope.m(), "lock_os_thread")));
+  int error;
+  scope.resumed_on(rt::lock_os_thread(goroutines_only(scope.m(), "lock_os_thread"), &error));
+  if (error != 0) {
+    throw std::system_error(error, std::generic_category(),
+                            "weft::lock_os_thread(): cannot start a thread for the other goroutines");
+  }
 }
 
 void unlock_os_thread() {

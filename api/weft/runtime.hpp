@@ -27,6 +27,7 @@ struct options {
   // Bytes of address space for each goroutine's stack, rounded up to pages. Memory is used only as it is touched.
   std::size_t stack_size = 256 * 1024;
   // Threads the runtime starts at most. With all of them blocked the goroutines wait; that is said once, on stderr.
+  // So many goroutines may be tied to threads at once (lock_os_thread); then one more thread serves the others.
   unsigned max_threads = 10000;
   // How often the runtime does its housekeeping: gives the memory of free stacks back, for example.
   std::chrono::nanoseconds force_tick_period = std::chrono::minutes(2);
@@ -104,7 +105,8 @@ std::invoke_result_t<F> blocking(F&& f) {
 }
 
 // Ties the calling goroutine to the thread it runs on: no other goroutine runs there, and it runs nowhere else. They
-// nest. Goroutine only. Unlocking what is not locked is fatal.
+// nest. Goroutine only. Unlocking what is not locked is fatal. With options::max_threads goroutines tied it waits until
+// one is not any more. std::system_error, and nothing is tied: the other goroutines would be left without a thread.
 WEFT_API void lock_os_thread();
 WEFT_API void unlock_os_thread();
 

@@ -346,7 +346,11 @@ TEST_CASE("threads that cannot be started are done without") {
           group w;
           for (int i = 0; i < 3; ++i) {
             w.go([] {
-              weft::lock_os_thread();
+              try {
+                weft::lock_os_thread();
+              } catch (const std::system_error&) {
+                return;  // no thread would be left for the others
+              }
               weft::sleep(100us);
               weft::unlock_os_thread();
             });
@@ -354,6 +358,26 @@ TEST_CASE("threads that cannot be started are done without") {
         });
       },
       {.procs = 2});
+}
+
+TEST_CASE("lock_os_thread throws when no thread can be started for the others") {
+  for (bool at_the_limit : {true, false}) {
+    weft::run(
+        [] {
+          for (call c : {call::thread, call::allocate}) {
+            fails.from(1, c, true);
+            bool tied = works([] { weft::lock_os_thread(); });
+            bool touched = fails.stop() != 0;
+            CHECK(touched);
+            CHECK(!tied);
+          }
+          weft::sleep(1ms);
+          weft::lock_os_thread();
+          weft::sleep(1ms);
+          weft::unlock_os_thread();
+        },
+        {.procs = 1, .max_threads = at_the_limit ? 1U : 10U});
+  }
 }
 
 TEST_CASE("set_procs throws when the system refuses") {

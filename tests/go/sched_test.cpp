@@ -518,6 +518,59 @@ TEST_CASE("lock_os_thread, set_procs and a locked goroutine that parks keep each
   });
 }
 
+TEST_CASE("lock_os_thread: as many goroutines as there may be threads, and they wait") {
+  for (unsigned n : {1U, 2U, 4U}) {
+    weft::run(
+        [n] {
+          chan<int> c;
+          weft::wait_group w;
+          for (unsigned i = 0; i < n; ++i) {
+            w.go([=] {
+              weft::lock_os_thread();
+              pid_t mine = ::gettid();
+              for (int k = 0; k < 5; ++k) {
+                weft::sleep(200us);
+                weft::yield();
+                c.send(k);
+                weft::blocking([] { ::usleep(100); });
+                if (::gettid() != mine) std::abort();
+              }
+            });
+          }
+          for (unsigned i = 0; i < 5 * n; ++i) c.recv();
+          w.wait();
+          CHECK(weft::runtime_stats().threads <= n + 1);
+        },
+        {.max_threads = n});
+  }
+}
+
+TEST_CASE("lock_os_thread: more goroutines than there may be threads take turns") {
+  weft::run(
+      [] {
+        std::atomic<int> tied{0}, most{0};
+        weft::wait_group w;
+        for (int i = 0; i < 12; ++i) {
+          w.go([&, i] {
+            for (int k = 0; k < 4; ++k) {
+              weft::lock_os_thread();
+              int now = ++tied;
+              for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {}
+              if ((i + k) % 3 != 0) weft::sleep(100us);
+              weft::yield();
+              --tied;
+              if (k == 3 && i % 2 == 0) return;  // the end unties, too
+              weft::unlock_os_thread();
+            }
+          });
+        }
+        w.wait();
+        CHECK(most <= 2);
+        CHECK(weft::runtime_stats().threads <= 3);
+      },
+      {.max_threads = 2});
+}
+
 // --- many, deep
 
 TEST_CASE("100,000 goroutines wait at once, and each gets its value") {

@@ -128,6 +128,7 @@ void* m_thread(void* arg) noexcept {
   take_short_turns(0);
   void* signal_stack = make_signal_stack();
   m_main(m);
+  set_this_thread(nullptr);  // what thread_locals' destructors do, a thread of the program does
   free_signal_stack(signal_stack);
   return nullptr;
 }

@@ -571,6 +571,41 @@ TEST_CASE("lock_os_thread: more goroutines than there may be threads take turns"
       {.max_threads = 2});
 }
 
+namespace {
+std::atomic<int> waits_begun, waits_ended;
+
+struct waits_at_its_end {
+  bool used = false;
+  ~waits_at_its_end() {
+    if (!used) return;
+    weft::sleep(1ms);
+    weft::yield();
+    chan<int> c;
+    int v;
+    if (c.recv_for(v, 1ms) == weft::recv_result::empty) ++waits_ended;
+  }
+};
+thread_local waits_at_its_end of_this_thread;
+}  // namespace
+
+TEST_CASE("a thread_local's destructor may wait when a thread of the runtime ends") {
+  waits_begun = waits_ended = 0;
+  for (int i = 0; i < 3; ++i) {
+    weft::run([] {
+      weft::wait_group w;
+      for (int g = 0; g < 10; ++g) {
+        w.go([] {
+          if (!std::exchange(of_this_thread.used, true)) ++waits_begun;
+          weft::sleep(100us);
+        });
+      }
+      w.wait();
+    });
+  }
+  CHECK(waits_begun > 0);
+  CHECK(waits_ended == waits_begun);
+}
+
 // --- many, deep
 
 TEST_CASE("100,000 goroutines wait at once, and each gets its value") {

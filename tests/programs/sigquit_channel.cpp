@@ -1,7 +1,6 @@
 // While a channel has SIGQUIT there is no dump; when it is stopped, run() has it again.
 #include <csignal>
 #include <cstdio>
-#include <unistd.h>
 #include <weft/weft.hpp>
 
 int main() {
@@ -9,11 +8,11 @@ int main() {
   auto c = weft::io::signal_channel({SIGQUIT});
   return weft::run([&] {
     weft::go({.name = "receiver"}, [] { weft::sleep(1h); });
-    ::kill(::getpid(), SIGQUIT);
+    std::raise(SIGQUIT);
     c.recv();
     std::fputs("received\n", stderr);
     weft::io::stop_signals(c);
-    ::kill(::getpid(), SIGQUIT);
+    std::raise(SIGQUIT);
     weft::sleep(1h);
   });
 }

@@ -4,7 +4,6 @@
 #include "api/src/support.hpp"
 #include "weft/time.hpp"
 
-#include <algorithm>
 #include <array>
 #include <new>
 #include <stdexcept>
@@ -93,16 +92,6 @@ WEFT_NOINLINE chan_status operate(chan_core* c, void* value, std::int64_t timeou
   return s;
 }
 
-// A thread that waits for a timer's channel looks again from time to time: when the run() ends, no heap sends any more.
-chan_status receive_in_turns(chan_core* c, void* out, std::int64_t timeout) {
-  const rt::nanos deadline = deadline_after(timeout);
-  for (;;) {
-    rt::nanos left = deadline == rt::forever ? rt::forever : deadline - rt::nanotime();
-    chan_status s = operate<receiving>(c, out, std::min(left, foreign_look_again));
-    if (s != chan_status::would_block || left <= 0) return s;
-  }
-}
-
 }  // namespace
 
 chan_core* chan_make(const element& e, std::size_t capacity) {
@@ -140,7 +129,10 @@ chan_status chan_send(chan_core* c, void* value, std::int64_t timeout) {
 chan_status chan_recv(chan_core* c, void* out, std::int64_t timeout) {
   if (timeout <= 0 && c && c->recv_would_block()) return chan_status::would_block;
   if (c && WEFT_UNLIKELY(c->timer != nullptr) && timeout > 0 && !rt::this_m()) {
-    return receive_in_turns(c, out, timeout);
+    // When the run() ends, no heap sends any more: the thread looks again.
+    return try_in_turns(
+        timeout, [=](std::int64_t ns) { return operate<receiving>(c, out, ns); },
+        [](chan_status s) { return s != chan_status::would_block; });
   }
   return operate<receiving>(c, out, timeout);
 }

@@ -178,16 +178,6 @@ select_outcome select_once(const select_op* ops, std::size_t count, std::int64_t
   return {served->index, served->success ? chan_status::done : chan_status::closed};
 }
 
-// As receive_in_turns of chan.cpp.
-select_outcome select_in_turns(const select_op* ops, std::size_t count, std::int64_t timeout) {
-  const rt::nanos deadline = deadline_after(timeout);
-  for (;;) {
-    rt::nanos left = deadline == rt::forever ? rt::forever : deadline - rt::nanotime();
-    select_outcome r = select_once(ops, count, std::min(left, foreign_look_again));
-    if (r.index != select_outcome::none || left <= 0) return r;
-  }
-}
-
 bool receives_from_timer(const select_op& op) noexcept { return !op.send && op.chan && op.chan->timer; }
 
 }  // namespace
@@ -197,7 +187,10 @@ select_outcome chan_select(const select_op* ops, std::size_t count, std::int64_t
     // A default: the common answer is "nothing is ready", and takes no lock.
     if (std::all_of(ops, ops + count, would_block)) return nothing;
   } else if (!rt::this_m() && std::any_of(ops, ops + count, receives_from_timer)) {
-    return select_in_turns(ops, count, timeout);
+    // As in chan_recv.
+    return try_in_turns(
+        timeout, [=](std::int64_t ns) { return select_once(ops, count, ns); },
+        [](const select_outcome& r) { return r.index != select_outcome::none; });
   }
   return select_once(ops, count, timeout);
 }

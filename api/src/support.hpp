@@ -4,7 +4,9 @@
 #include "sched/proc.hpp"
 #include "weft/detail/time.hpp"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <new>
 
 namespace weft {
@@ -32,5 +34,16 @@ inline std::uint64_t number_of_run() noexcept {
 // A run() may end while a thread waits for one of its goroutines, and nobody is left to say so: a thread that is no
 // goroutine looks again now and then.
 inline constexpr rt::nanos foreign_look_again = 20 * rt::millisecond;
+
+// try_for(ns) again and again, until it has a result or `timeout` has passed.
+template <class TryFor, class HasResult>
+auto try_in_turns(std::int64_t timeout, TryFor try_for, HasResult has_result) {
+  const rt::nanos deadline = deadline_after(timeout);
+  for (;;) {
+    rt::nanos left = deadline == rt::forever ? rt::forever : deadline - rt::nanotime();
+    auto r = try_for(std::min(left, foreign_look_again));
+    if (has_result(r) || left <= 0) return r;
+  }
+}
 
 }  // namespace weft

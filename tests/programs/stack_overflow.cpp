@@ -1,13 +1,6 @@
-#include <weft/weft.hpp>
+#include "tests/support/endless.hpp"
 
-namespace {
-__attribute__((noinline)) int endless(int n) {
-  volatile char room[256];
-  room[0] = static_cast<char>(n);
-  if (n < 0) return 0;
-  return endless(n + 1) + room[0];
-}
-}  // namespace
+#include <weft/weft.hpp>
 
 int main() {
   return weft::run([] {

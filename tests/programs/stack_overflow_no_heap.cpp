@@ -1,4 +1,6 @@
 // The report of a stack overflow must not need the heap: the goroutine may have been in malloc.
+#include "tests/support/endless.hpp"
+
 #include <cerrno>
 #include <cstdlib>
 #include <unistd.h>
@@ -54,13 +56,6 @@ void free(void* p) {
 }
 
 namespace {
-__attribute__((noinline)) int endless(int n) {
-  volatile char room[256];
-  room[0] = static_cast<char>(n);
-  if (n < 0) return 0;
-  return endless(n + 1) + room[0];
-}
-
 __attribute__((noinline)) void begins_the_endless() {
   overflowing = true;
   endless(0);

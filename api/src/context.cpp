@@ -207,6 +207,7 @@ void see_to_deadline(cancel_node* n) noexcept {
   }
   try {
     if (timer) timer->reset(std::chrono::nanoseconds(left));
+    if (timer && t->is_cancelled()) timer->stop();  // meanwhile, and its timer was stopped before we set it
   } catch (...) {
     t->timer_run.store(0, rt::relaxed);
   }

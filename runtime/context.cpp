@@ -1,8 +1,5 @@
 #include "runtime/context.hpp"
 
-#include "runtime/jump.hpp"
-#include "runtime/sanitizer.hpp"
-
 #include <pthread.h>
 #include <utility>
 
@@ -11,25 +8,6 @@ namespace weft::rt {
 namespace {
 
 constinit goroutine_life life{};
-
-// First thing on the stack that was switched to.
-WEFT_NO_FAKE_STACK inline thread_state* arrive(departure d) noexcept {
-  if (WEFT_UNLIKELY(asan_running())) {
-    __sanitizer_finish_switch_fiber(d.thread->g->fake_stack, nullptr, nullptr);
-  }
-  if (d.after) d.after(d.from, d.arg);
-  return d.thread;
-}
-
-WEFT_NO_FAKE_STACK void announce_switch([[maybe_unused]] G* from, G* to) noexcept {
-  if (WEFT_UNLIKELY(asan_running())) {
-    // A goroutine that ends frees its fake stack; it says so by being dead.
-    void** save = from->get_state() == g_state::dead ? nullptr : &from->fake_stack;
-    const stack* s = to->own_stack;
-    __sanitizer_start_switch_fiber(save, s->lo, static_cast<std::size_t>(s->hi - s->lo));
-  }
-  if (WEFT_UNLIKELY(tsan_running())) __tsan_switch_to_fiber(to->own_stack->fiber, 0);
-}
 
 // Unwinders stop here: this frame has no caller. Not noexcept: an exception that comes as far has no handler.
 WEFT_NO_FAKE_STACK void first_frame(thread_state* thread, G* from, after_switch after, void* arg) {
@@ -50,18 +28,15 @@ WEFT_NO_FAKE_STACK void first_frame(thread_state* thread, G* from, after_switch 
 
 }  // namespace
 
-WEFT_NOINLINE WEFT_NO_FAKE_STACK thread_state* switch_to(thread_state* ts, G* to, after_switch after,
-                                                         void* arg) noexcept {
-  G* from = ts->g;
-  from->park_frame = __builtin_frame_address(0);
-  from->exceptions = *ts->exceptions;
-  *ts->exceptions = to->exceptions;
-  from->saved_errno = *ts->errno_location;
-  *ts->errno_location = to->saved_errno;
-  to->thread = ts;
-  ts->g = to;
-  announce_switch(from, to);
-  return arrive(jump({ts, from, after, arg}, from->context, to->context));
+WEFT_NO_FAKE_STACK void announce_switch(G* from, G* to) noexcept {
+  // A goroutine that ends frees its fake stack; it says so by being dead.
+  void** save = from->get_state() == g_state::dead ? nullptr : &from->fake_stack;
+  const stack* s = to->own_stack;
+  __sanitizer_start_switch_fiber(save, s->lo, static_cast<std::size_t>(s->hi - s->lo));
+}
+
+WEFT_NO_FAKE_STACK void announce_arrival(G* g) noexcept {
+  __sanitizer_finish_switch_fiber(g->fake_stack, nullptr, nullptr);
 }
 
 void set_goroutine_life(const goroutine_life& l) noexcept { life = l; }

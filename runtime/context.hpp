@@ -9,6 +9,8 @@
 // what it knew about its thread is stale, and switch_to returns the new one.
 #pragma once
 
+#include "runtime/jump.hpp"
+#include "runtime/sanitizer.hpp"
 #include "runtime/stack.hpp"
 #include "runtime/thread.hpp"
 
@@ -16,9 +18,33 @@ namespace weft::rt {
 
 using after_switch = void (*)(G* departed, void* arg);
 
+void announce_switch(G* from, G* to) noexcept;  // to AddressSanitizer
+void announce_arrival(G* g) noexcept;
+
+// First thing on the stack that was switched to.
+WEFT_NO_FAKE_STACK inline thread_state* arrive(departure d) noexcept {
+  if (WEFT_UNLIKELY(asan_running())) announce_arrival(d.thread->g);
+  if (d.after) d.after(d.from, d.arg);
+  return d.thread;
+}
+
 // Suspends ts->g, which runs on the calling thread, and resumes `to`. Returns, when somebody switches back, the
 // thread it is on then. `to` must be suspended and owned by the caller, `after` may be null.
-thread_state* switch_to(thread_state* ts, G* to, after_switch after, void* arg) noexcept;
+// Inline: the caller saves all registers once. A caller's frame has no thread-local's address (thread.hpp).
+WEFT_NO_FAKE_STACK inline thread_state* switch_to(thread_state* ts, G* to, after_switch after, void* arg) noexcept {
+  G* from = ts->g;
+  from->park_frame = __builtin_frame_address(0);
+  from->exceptions = *ts->exceptions;
+  *ts->exceptions = to->exceptions;
+  from->saved_errno = *ts->errno_location;
+  *ts->errno_location = to->saved_errno;
+  to->thread = ts;
+  ts->g = to;
+  if (WEFT_UNLIKELY(asan_running())) announce_switch(from, to);
+  // Here, and in no function that begins on one fiber and ends on the other.
+  if (WEFT_UNLIKELY(tsan_running())) __tsan_switch_to_fiber(to->own_stack->fiber, 0);
+  return arrive(jump({ts, from, after, arg}, from->context, to->context));
+}
 
 // How a goroutine's life begins and ends: the scheduler's part of it.
 struct goroutine_life {

@@ -21,7 +21,7 @@ inline bool must_visit_scheduler(M* m, P* p) noexcept {
 // of the ring comes first, or of the global queue: to that the scheduler comes by only once in so many time slices.
 constexpr std::uint64_t inherit_at_most = 128;
 
-WEFT_NOINLINE G* let_others_in(P* p, G* next, bool* inherit) noexcept {
+WEFT_NOINLINE G* let_others_in(P* p, G* next) noexcept {
   p->count.inherited.add();
   G* g = p->runq.get_from_ring();
   if (!g && sched.global_size.load(relaxed) != 0) {
@@ -29,8 +29,7 @@ WEFT_NOINLINE G* let_others_in(P* p, G* next, bool* inherit) noexcept {
     g = global_get(p, 0);
   }
   if (!g) return next;
-  *inherit = false;
-  runqput(p, next, put_where::tail);
+  runqput(p, next);
   return g;
 }
 
@@ -39,11 +38,13 @@ WEFT_NOINLINE G* let_others_in(P* p, G* next, bool* inherit) noexcept {
 // gives back would be held meanwhile.
 enum class stack_to { keep, leave };
 [[gnu::always_inline]] inline G* next_local(M* m, P* p, stack_to s) noexcept {
-  bool inherit;
-  G* g = p->runq.get(&inherit);
-  if (!g) return nullptr;
-  if (inherit && WEFT_UNLIKELY(p->count.inherited.get() % inherit_at_most == inherit_at_most - 1)) {
-    g = let_others_in(p, g, &inherit);
+  G* next = p->runq.get_next();
+  G* g = next;
+  if (!next) {
+    g = p->runq.get_from_ring();
+    if (!g) return nullptr;
+  } else if (WEFT_UNLIKELY(p->count.inherited.get() % inherit_at_most == inherit_at_most - 1)) {
+    g = let_others_in(p, next);
   }
   if (WEFT_UNLIKELY(g->marks() != 0)) {
     count_latency(p, g);
@@ -59,7 +60,7 @@ enum class stack_to { keep, leave };
     }
     begin(p, g);
   }
-  count_dispatch(p, inherit);
+  count_dispatch(p, g == next);
   g->set_state(g_state::runnable, g_state::running);
   return g;
 }
@@ -67,8 +68,7 @@ enum class stack_to { keep, leave };
 // g was woken, and goes to a queue of p. Null: to the global one, and sched.mutex is held.
 inline void count_wakeup(P* p, G* g) noexcept {
   if (p) {
-    p->count.wakeups.add();
-    time_one_in_64(g, p->count.wakeups.get());
+    time_one_in_64(g, p->count.wakeups.add());
   } else {
     time_one_in_64(g, sched.foreign_wakeups.fetch_add(1, relaxed));
   }
@@ -177,13 +177,12 @@ M* park_until(M* m, wait_ticket ticket, after_switch commit, void* arg, wait_rea
   return m;
 }
 
-void ready(G* g) noexcept {
+void ready(M* m, G* g) noexcept {
   if (g->kind == g_kind::foreign) {
     g->set_state(g_state::waiting, g_state::running);
     g->thread_note.wakeup();  // the thread may be gone at the next instruction
     return;
   }
-  M* m = this_m();
   P* p = m ? m->p.load(relaxed) : nullptr;
   help h = help::now;
   if (WEFT_LIKELY(p != nullptr)) {
@@ -191,7 +190,7 @@ void ready(G* g) noexcept {
     g->set_state(g_state::waiting, g_state::runnable);
     __builtin_prefetch(g->context);  // the top of its stack
     count_wakeup(p, g);
-    h = runqput(p, g, put_where::next);  // A1
+    h = runqput_next(p, g);  // A1
   } else {
     lock_guard hold(sched.mutex);
     if (!sched.running.load(relaxed) || sched.shutting_down.load(relaxed)) return;  // it never runs again
@@ -224,7 +223,7 @@ void ready_all(g_list& gs) noexcept {
     for (std::uint32_t room = p->runq.room(); room > 0; --room) {
       G* g = next();
       if (!g) break;
-      runqput(p, g, put_where::tail);
+      runqput(p, g);
     }
   }
   while (!gs.empty()) {
@@ -251,7 +250,7 @@ void queue_again(G* g, void*) noexcept {
     lock_guard hold(sched.mutex);
     global_put(g);
   } else {
-    runqput(owner_of(g)->p.load(relaxed), g, put_where::tail);
+    runqput(owner_of(g)->p.load(relaxed), g);
   }
   if (sched.idle_ps.load(relaxed) != 0) wakep();
 }

@@ -21,7 +21,8 @@ namespace weft::rt {
 
 // g was claimed by the caller: it runs as soon as a P gets to it; on this P it is next. Also called by threads without
 // a P. A foreign thread is woken.
-void ready(G* g) noexcept;
+void ready(M* m, G* g) noexcept;
+inline void ready(G* g) noexcept { ready(this_m(), g); }
 
 // Several, each at the tail: of this P's queue if there is a P, else of the global one.
 void ready_all(g_list& gs) noexcept;

@@ -33,11 +33,23 @@ P* idle_p_get() noexcept;        // sched
 void resetspinning(M* m) noexcept;
 
 // --- queues (runqueues.cpp)
-enum class put_where : bool { next, tail };
-help runqput(P* p, G* g, put_where where) noexcept;  // soon: there is but g, and it is next
-void global_put(G* g) noexcept;                      // sched
-bool anything_queued() noexcept;                     // S3
-G* global_get(P* p, std::uint32_t max) noexcept;     // sched: one to run, more into p's ring
+void runqput_full(P* p, G* g) noexcept;           // the ring was full
+void global_put(G* g) noexcept;                   // sched
+bool anything_queued() noexcept;                  // S3
+G* global_get(P* p, std::uint32_t max) noexcept;  // sched: one to run, more into p's ring
+
+// At the tail.
+inline void runqput(P* p, G* g) noexcept {
+  if (WEFT_UNLIKELY(!p->runq.put(g, run_queue::barrier::publish))) runqput_full(p, g);
+}
+
+// g is the next to run; what was next before goes to the tail.
+inline help runqput_next(P* p, G* g) noexcept {
+  G* before = p->runq.put_next(g);
+  if (!before) return help::soon;
+  runqput(p, before);
+  return help::now;
+}
 
 // --- goroutines that have not begun, beside many threads without a P (newcomers.cpp)
 bool put_newcomer_aside(P* p, G* g) noexcept;  // by p's owner; true: g has not begun, and shall not just now

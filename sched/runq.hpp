@@ -59,15 +59,18 @@ class basic_run_queue {
 
   // The next to run, or null. `inherit`: it was runnext and goes on in the present time slice.
   [[nodiscard]] G* get(bool* inherit) noexcept {
+    G* g = get_next();
+    *inherit = g != nullptr;
+    return g ? g : get_from_ring();
+  }
+
+  // What is runnext, or null.
+  [[nodiscard]] G* get_next() noexcept {
     // Only the owner makes runnext non-null, so null cannot be missed; a thief may take it between the two steps.
     if (G* g = next_.load(relaxed)) {
-      if (next_.compare_exchange_strong(g, nullptr, acquire, relaxed)) {
-        *inherit = true;
-        return g;
-      }
+      if (next_.compare_exchange_strong(g, nullptr, acquire, relaxed)) return g;
     }
-    *inherit = false;
-    return get_from_ring();
+    return nullptr;
   }
 
   [[nodiscard]] G* get_from_ring() noexcept {

@@ -21,13 +21,8 @@ bool put_slow(P* p, G* g) noexcept {
 
 }  // namespace
 
-help runqput(P* p, G* g, put_where where) noexcept {
-  if (where == put_where::next) {
-    g = p->runq.put_next(g);
-    if (!g) return help::soon;
-  }
-  while (!p->runq.put(g, run_queue::barrier::publish) && !put_slow(p, g)) {}
-  return help::now;
+void runqput_full(P* p, G* g) noexcept {
+  while (!put_slow(p, g) && !p->runq.put(g, run_queue::barrier::publish)) {}
 }
 
 void global_put(G* g) noexcept {

@@ -210,9 +210,8 @@ std::uint64_t spawn_commit(G* g) noexcept {
   g->floating = float_control::here();
   g->set_state(g_state::idle, g_state::runnable);
   if (p) {
-    if (!g->system) p->count.spawned.add();
-    time_one_in_64(g, p->count.spawned.get());
-    h = runqput(p, g, put_where::next);  // A1
+    time_one_in_64(g, g->system ? 1 : p->count.spawned.add());
+    h = runqput_next(p, g);  // A1
   } else {
     lock_guard hold(sched.mutex);
     if (!sched.running.load(relaxed) || sched.shutting_down.load(relaxed)) return id;  // it never runs

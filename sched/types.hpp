@@ -32,7 +32,12 @@ struct P;
 // A counter with one writer: the owner of the P. Others read it at any time.
 class owned_counter {
  public:
-  void add(std::uint64_t n = 1) noexcept { value_.store(value_.load(relaxed) + n, relaxed); }
+  // Returns the new value.
+  std::uint64_t add(std::uint64_t n = 1) noexcept {
+    std::uint64_t value = value_.load(relaxed) + n;
+    value_.store(value, relaxed);
+    return value;
+  }
   std::uint64_t get() const noexcept { return value_.load(relaxed); }
 
  private:
@@ -273,7 +278,10 @@ inline constexpr scheduler& sched = the_scheduler.value;
 
 // A goroutine is about to run on p; inherit: in the time slice of the one before.
 inline void count_dispatch(P* p, bool inherit) noexcept {
-  if (inherit) return p->count.inherited.add();
+  if (inherit) {
+    p->count.inherited.add();
+    return;
+  }
   p->sched_tick.store(p->sched_tick.load(relaxed) + 1, relaxed);
 }
 inline std::uint64_t dispatches(const P* p) noexcept { return p->sched_tick.load(relaxed) + p->count.inherited.get(); }

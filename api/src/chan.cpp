@@ -47,6 +47,7 @@ chan_status wait(rt::runtime_scope& scope, chan_core* c, void* value, std::int64
   }
   waiter w;
   w.g = scope.g();
+  w.ticket = rt::no_ticket;
   w.value = value;
   wait_queue& queue = op.send ? c->senders : c->receivers;
   bool timed_out = false;
@@ -65,7 +66,6 @@ chan_status wait(rt::runtime_scope& scope, chan_core* c, void* value, std::int64
       throw;
     }
   }
-  w.g->wake_value = nullptr;
   if (timed_out) {
     rt::lock_guard hold(c->mutex);
     queue.remove(&w);
@@ -88,8 +88,16 @@ WEFT_NOINLINE chan_status operate(chan_core* c, void* value, std::int64_t timeou
   chan_status s = (c->*op.now)(value, &to_wake);
   if (s == chan_status::would_block && timeout > 0) return wait<op>(scope, c, value, timeout);
   c->mutex.release_lock();
-  if (to_wake) wake(to_wake);
+  if (to_wake) wake(scope.m(), to_wake);
   return s;
+}
+
+WEFT_NOINLINE chan_status recv_from_timer(chan_core* c, void* out, std::int64_t timeout) {
+  if (timeout <= 0 || rt::this_m()) return operate<receiving>(c, out, timeout);
+  // When the run() ends, no heap sends any more: the thread looks again.
+  return try_in_turns(
+      timeout, [=](std::int64_t ns) { return operate<receiving>(c, out, ns); },
+      [](chan_status s) { return s != chan_status::would_block; });
 }
 
 }  // namespace
@@ -128,12 +136,7 @@ chan_status chan_send(chan_core* c, void* value, std::int64_t timeout) {
 
 chan_status chan_recv(chan_core* c, void* out, std::int64_t timeout) {
   if (timeout <= 0 && c && c->recv_would_block()) return chan_status::would_block;
-  if (c && WEFT_UNLIKELY(c->timer != nullptr) && timeout > 0 && !rt::this_m()) {
-    // When the run() ends, no heap sends any more: the thread looks again.
-    return try_in_turns(
-        timeout, [=](std::int64_t ns) { return operate<receiving>(c, out, ns); },
-        [](chan_status s) { return s != chan_status::would_block; });
-  }
+  if (c && WEFT_UNLIKELY(c->timer != nullptr)) return recv_from_timer(c, out, timeout);
   return operate<receiving>(c, out, timeout);
 }
 
@@ -165,13 +168,13 @@ void chan_close(chan_core* c) {
       batch[n++] = w;
     }
     c->mutex.release_lock();
-    for (std::size_t i = 0; i < n; ++i) wake(batch[i]);
+    for (std::size_t i = 0; i < n; ++i) wake(scope.m(), batch[i]);
   }
   c->mutex.release_lock();
   while (woken) {
     waiter* w = woken;
     woken = w->next;  // before it is gone
-    wake(w);
+    wake(scope.m(), w);
   }
   chan_release(c);
 }

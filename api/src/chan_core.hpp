@@ -23,14 +23,15 @@
 namespace weft::detail {
 
 struct waiter {
-  rt::G* g = nullptr;
-  rt::wait_ticket ticket = rt::no_ticket;
-  void* value = nullptr;  // send: to move from; receive: where to construct
-  waiter* next = nullptr;
-  waiter* prev = nullptr;
-  bool queued = false;
-  bool success = false;     // served with a value; false: the channel was closed
-  std::uint32_t index = 0;  // select: which case
+  rt::G* g;
+  rt::wait_ticket ticket;
+  void* value;  // send: to move from; receive: where to construct
+  // Of the queue.
+  waiter* next;
+  waiter* prev;
+  bool queued;
+  bool success;         // written when it is claimed: served with a value; false: the channel was closed
+  std::uint32_t index;  // select: which case
 };
 
 // FIFO. Under the channel's lock, but for looks_empty.
@@ -77,13 +78,24 @@ class wait_queue {
   // The first waiter that can be claimed, unlinked and claimed; null: nobody.
   waiter* claim_first() noexcept {
     while (waiter* w = first_.load(rt::relaxed)) {
-      remove(w);
+      remove_first(w);
       if (w->g->claim(w->ticket)) return w;
     }
     return nullptr;
   }
 
  private:
+  void remove_first(waiter* w) noexcept {
+    w->queued = false;
+    waiter* second = w->next;
+    first_.store(second, rt::relaxed);
+    if (second) {
+      second->prev = nullptr;
+    } else {
+      last_ = nullptr;
+    }
+  }
+
   rt::atomic<waiter*> first_{nullptr};
   waiter* last_ = nullptr;
 };
@@ -194,10 +206,10 @@ class chan_core {
 };
 
 // Readies a waiter that was claimed under the lock. Its goroutine finds it in wake_value.
-inline void wake(waiter* w) noexcept {
+inline void wake(rt::M* m, waiter* w) noexcept {
   rt::G* g = w->g;
   g->wake_value = w;
-  rt::ready(g);
+  rt::ready(m, g);
 }
 
 }  // namespace weft::detail

@@ -84,9 +84,15 @@ rt::random_source& randomness(rt::M* m) noexcept {
   return mine;
 }
 
+// Fisher and Yates, inside out. One random number does for four steps: each takes its share of the range, and leaves
+// the place in that share, which is as random.
 void shuffle(std::uint32_t* order, std::size_t n, rt::random_source& random) noexcept {
+  std::uint64_t place = 0;
   for (std::uint32_t i = 0; i < n; ++i) {
-    std::uint32_t j = random.below(i + 1);
+    if (i % 4 == 0) place = random.next();
+    rt::unsigned_128 share = static_cast<rt::unsigned_128>(place) * (i + 1);
+    auto j = static_cast<std::uint32_t>(share >> 64);
+    place = static_cast<std::uint64_t>(share);
     order[i] = order[j];
     order[j] = i;
   }
@@ -119,7 +125,7 @@ select_outcome select_once(const select_op* ops, std::size_t count, std::int64_t
     chan_status s = do_now(ops[k], &to_wake);
     if (s == chan_status::would_block) continue;
     ws.unlock_all();
-    if (to_wake) wake(to_wake);
+    if (to_wake) wake(scope.m(), to_wake);
     return {k, s};
   }
   if (timeout <= 0) {
@@ -170,7 +176,6 @@ select_outcome select_once(const select_op* ops, std::size_t count, std::int64_t
     throw;
   }
   auto* served = static_cast<waiter*>(timed_out ? nullptr : g->wake_value);
-  g->wake_value = nullptr;
   ws.lock_all();
   unlink_all();
   ws.unlock_all();

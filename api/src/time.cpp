@@ -154,7 +154,7 @@ class timer_core {
       to_wake = t->send(now);
       if (!to_wake) rt::del_timer(&t->node);  // nobody waits: a ticker's next tick need not be noticed
     }
-    if (to_wake) wake(to_wake);
+    if (to_wake) wake(rt::this_m(), to_wake);
   }
 
   struct link : rt::timer {

@@ -14,8 +14,6 @@ namespace weft::rt {
 
 namespace {
 
-constexpr std::size_t signal_stack_size = 64 * 1024;
-
 // A handler that was there when a run() began. Each different one is here once and for good, since other threads may be
 // in on_fault. Written by run()'s threads, one after the other.
 struct handler {
@@ -143,25 +141,20 @@ void install_overflow_handler() {
   ::sigaction(SIGSEGV, &action, nullptr);
 }
 
-void* make_signal_stack() noexcept {
-  stack_t present{};
-  if (::sigaltstack(nullptr, &present) == 0 && !(present.ss_flags & SS_DISABLE)) return nullptr;
-  void* p =
-      ::mmap(nullptr, signal_stack_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) return nullptr;
-  stack_t mine{};
-  mine.ss_sp = p;
-  mine.ss_size = signal_stack_size;
-  ::sigaltstack(&mine, nullptr);
-  return p;
+bool signal_stack::reserve() noexcept {
+  void* p = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) return false;
+  memory_ = p;
+  return true;
 }
 
-void free_signal_stack(void* stack) noexcept {
-  if (!stack) return;
-  stack_t none{};
-  none.ss_flags = SS_DISABLE;
-  ::sigaltstack(&none, nullptr);
-  ::munmap(stack, signal_stack_size);
+void signal_stack::use() const noexcept {
+  stack_t present{};
+  if (::sigaltstack(nullptr, &present) == 0 && !(present.ss_flags & SS_DISABLE)) return;
+  stack_t mine{};
+  mine.ss_sp = memory_;
+  mine.ss_size = size;
+  ::sigaltstack(&mine, nullptr);
 }
 
 }  // namespace weft::rt

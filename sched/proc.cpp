@@ -38,7 +38,6 @@
 
 #include "sched/proc.hpp"
 
-#include "runtime/overflow.hpp"
 #include "runtime/turns.hpp"
 #include "sched/latency.hpp"
 
@@ -126,10 +125,9 @@ void* m_thread(void* arg) noexcept {
   adopt_thread_stack(&m->g0, &m->thread_stack);
   ::prctl(PR_SET_TIMERSLACK, 1UL);  // else the kernel adds up to 50 µs to every deadline
   take_short_turns(0);
-  void* signal_stack = make_signal_stack();
+  m->for_signals.use();
   m_main(m);
   set_this_thread(nullptr);  // what thread_locals' destructors do, a thread of the program does
-  free_signal_stack(signal_stack);
   return nullptr;
 }
 
@@ -165,7 +163,7 @@ M* new_m(P* p, bool spinning, int* error, G* first = nullptr, bool spare = false
   if (sched.options.hazard) m->requests.fetch_or(request::hazard, relaxed);
 
   M* raw = m.release();  // belongs to its thread, and to all_ms
-  *error = start_thread(&raw->thread, m_thread, raw);
+  *error = raw->for_signals.reserve() ? start_thread(&raw->thread, m_thread, raw) : ENOMEM;
   if (*error == 0) return raw;
   lock_guard hold(sched.mutex);
   --sched.live_ms;

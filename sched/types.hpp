@@ -14,6 +14,7 @@
 #include "runtime/lock.hpp"
 #include "runtime/never_destroyed.hpp"
 #include "runtime/note.hpp"
+#include "runtime/overflow.hpp"
 #include "runtime/random.hpp"
 #include "runtime/stack.hpp"
 #include "sched/runq.hpp"
@@ -138,6 +139,7 @@ struct alignas(cache_line) M : thread_state {
   random_source random;
   G g0;
   stack thread_stack;  // g0's
+  signal_stack for_signals;
   std::uint32_t id = 0;
   pthread_t thread{};
   int tid = 0;                 // the kernel's number

@@ -119,7 +119,8 @@ class send_ops {
     return send_within(copy, dont_wait);
   }
 
-  // Waits at most d. False: the time passed, v is untouched. Throws channel_closed.
+  // Waits at most d. False: the time passed, v is untouched. Throws channel_closed; std::bad_alloc, if there is no
+  // memory for the timer: v is untouched, too.
   template <class Rep, class Period>
   bool send_for(T&& v, const std::chrono::duration<Rep, Period>& d) const {
     return send_within(v, to_ns(d));
@@ -176,7 +177,7 @@ class send_ops<void, Self> {
 template <class T, class Self>
 class recv_ops {
  public:
-  // Waits for a value; nullopt: closed and drained.
+  // Waits for a value; nullopt: closed and drained. Of a timer's channel: std::bad_alloc (time.hpp).
   std::optional<T> recv() const {
     slot<T> s;
     if (chan_recv(target(), s.address(), wait_forever) != chan_status::done) return std::nullopt;
@@ -189,7 +190,7 @@ class recv_ops {
   // Takes a value if one is there; else v is untouched.
   recv_result try_recv(T& v) const { return recv_within(v, dont_wait); }
 
-  // Waits at most d; `empty`: the time passed.
+  // Waits at most d; `empty`: the time passed. std::bad_alloc: there was no memory for the timer.
   template <class Rep, class Period>
   recv_result recv_for(T& v, const std::chrono::duration<Rep, Period>& d) const {
     return recv_within(v, to_ns(d));
@@ -273,14 +274,15 @@ constexpr const element& element_for() noexcept {
 
 }  // namespace detail
 
-// A channel of T, or of signals without a value (void). The channel lives as long as a handle to it does; destroying
-// the last handle while others wait cannot happen, since a waiter holds one.
+// A channel of T, or of signals without a value (void). The channel lives as long as a handle to it does. A call makes
+// no handle of its own: the one through which it waits must live, and not be assigned to, until it returns.
 template <class T>
 class chan : public detail::chan_handle, public detail::send_ops<T, chan<T>>, public detail::recv_ops<T, chan<T>> {
  public:
   using value_type = T;
 
-  // Unbuffered, or with a buffer for `capacity` values. Throws std::bad_alloc.
+  // Unbuffered, or with a buffer for `capacity` values. Throws std::bad_alloc; std::length_error, if its size does not
+  // fit.
   chan() : chan(0) {}
   explicit chan(std::size_t capacity) : chan_handle(detail::chan_make(detail::element_for<T>(), capacity)) {}
   explicit chan(nil_t) noexcept {}

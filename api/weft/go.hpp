@@ -23,7 +23,7 @@ struct go_options {
 
 namespace detail {
 
-// A goroutine that is being made: room for its closure lies on its own stack.
+// A goroutine that is being made. A small closure lies in its header, one of up to 2 KiB on its own stack.
 struct new_goroutine {
   void* handle;
   void* closure;

@@ -94,7 +94,7 @@ WEFT_API std::error_code wait_fd(int fd, bool writable, std::int64_t deadline_ns
 // Regular files are always ready. fd may be blocking or not; it stays as it is.
 // Returns: none; std::errc::timed_out when the deadline passed (also if fd is ready by now);
 // std::errc::bad_file_descriptor; std::errc::operation_canceled when run() ends while a thread that is no goroutine
-// waits; what the system said. Anywhere.
+// waits; what the system said. No memory to wait with: std::bad_alloc. Anywhere.
 inline std::error_code wait_readable(int fd) { return detail::wait_fd(fd, false, weft::detail::never_ns); }
 inline std::error_code wait_readable(int fd, time_point deadline) {
   return detail::wait_fd(fd, false, weft::detail::to_ns(deadline));

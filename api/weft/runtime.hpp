@@ -24,12 +24,14 @@ struct options {
   // How many goroutines execute at once. 0: the environment's WEFT_PROCS, else the processors this process may use
   // (affinity and the cgroup's CPU quota), looked at again once a second until somebody calls set_procs.
   unsigned procs = 0;
-  // Bytes of address space for each goroutine's stack, rounded up to pages. Memory is used only as it is touched.
+  // Bytes of address space for each goroutine's stack: at least 16 KiB, and rounded up to an even number of pages.
+  // Memory is used only as it is touched.
   std::size_t stack_size = 256 * 1024;
   // Threads the runtime starts at most. With all of them blocked the goroutines wait; that is said once, on stderr.
   // So many goroutines may be tied to threads at once (lock_os_thread); then one more thread serves the others.
   unsigned max_threads = 10000;
-  // How often the runtime does its housekeeping: gives the memory of free stacks back, for example.
+  // How often the runtime does its housekeeping: gives the memory of free stacks back, for example. Less than 1 ms
+  // counts as 1 ms.
   std::chrono::nanoseconds force_tick_period = std::chrono::minutes(2);
   // When main has returned: how long run() waits for goroutines that compute or block.
   std::chrono::nanoseconds shutdown_grace = std::chrono::seconds(1);
@@ -57,8 +59,10 @@ struct blocking_scope {
 
 // Starts the runtime, runs main as a goroutine and returns when it returns, with its int (void: 0). An exception that
 // leaves main comes out here. The remaining goroutines never run again: nobody waits for them, and what their stacks
-// own is leaked. May be called again afterwards, and starts afresh.
-// Not from a goroutine, and one at a time: std::logic_error. Errors of the system: std::system_error.
+// own is leaked. May be called again afterwards, and starts afresh. If main ends by exit_goroutine, run() does not
+// return: the others go on, and when none of them can, that is a deadlock.
+// Not from a goroutine, and one at a time: std::logic_error. procs above 1024, max_threads 0, a negative duration:
+// std::invalid_argument. No memory: std::bad_alloc. Errors of the system: std::system_error.
 template <class F>
 int run(F main, const options& o = {}) {
   static_assert(std::is_invocable_v<F>, "weft::run(main): main takes no arguments");
@@ -97,7 +101,8 @@ WEFT_API std::size_t num_goroutines() noexcept;
 WEFT_API void yield() noexcept;
 
 // Runs f, which may block its thread (a system call, a library); other goroutines run meanwhile on another thread.
-// Returns what f returns. Anywhere.
+// Returns what f returns. Anywhere. A call into weft from f that enters the runtime, as most do, ends this: what blocks
+// after it is unannounced.
 template <class F>
 std::invoke_result_t<F> blocking(F&& f) {
   detail::blocking_scope scope;
@@ -105,8 +110,9 @@ std::invoke_result_t<F> blocking(F&& f) {
 }
 
 // Ties the calling goroutine to the thread it runs on: no other goroutine runs there, and it runs nowhere else. They
-// nest. Goroutine only. Unlocking what is not locked is fatal. With options::max_threads goroutines tied it waits until
-// one is not any more. std::system_error, and nothing is tied: the other goroutines would be left without a thread.
+// nest. A goroutine that ends tied is untied. Goroutine only. Unlocking what is not locked is fatal. With
+// options::max_threads goroutines tied it waits until one is not any more. std::system_error, and nothing is tied: the
+// other goroutines would be left without a thread.
 WEFT_API void lock_os_thread();
 WEFT_API void unlock_os_thread();
 
@@ -221,7 +227,8 @@ WEFT_API std::vector<stack_use> stack_high_water();
 WEFT_API void on_forced_tick(std::function<void()> f);
 
 // Every goroutine: id, name, state, what it waits for and how long, stack trace, where it was started. Those that are
-// equal but for id and name are shown once. Anywhere.
+// equal but for id and name are shown once. Anywhere; with no runtime running it does nothing. The world is stopped
+// while it writes: only what computes or blocks goes on. It does not report errors of writing.
 WEFT_API void dump_goroutines(std::FILE* out);
 
 }  // namespace weft

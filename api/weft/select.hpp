@@ -8,7 +8,8 @@
 //
 // Exactly one case runs; its index, as written, is returned. Several ready: chosen with equal chance. With a default
 // it never waits; without any case it waits for ever. Anywhere. An exception that leaves a handler leaves select.
-// Sending on a closed channel throws channel_closed if that case is chosen.
+// Sending on a closed channel throws channel_closed if that case is chosen. No memory for the timer of a timeout or a
+// timer's channel, or for more than 8 cases: std::bad_alloc, and no case runs.
 #pragma once
 
 #include <weft/chan.hpp>
@@ -297,7 +298,8 @@ auto on_send(chan<void>&& c, F f = {}) {
   return detail::send_signal_case<detail::chan_handle, F>(std::move(c), std::move(f));
 }
 
-// Chosen if no other case was ready within d; zero or less: at once. Of several the earliest counts.
+// Chosen if no other case was ready within d; zero or less: at once. Of several the earliest counts. To wait for it the
+// select needs memory for a timer: std::bad_alloc.
 template <class Rep, class Period, class F = detail::no_handler>
 auto on_timeout(const std::chrono::duration<Rep, Period>& d, F f = {}) {
   return detail::timeout_case<F>(detail::to_ns(d), std::move(f));
@@ -309,7 +311,8 @@ auto on_default(F f = {}) {
   return detail::default_case<F>(std::move(f));
 }
 
-// A case of any kind, for a number of cases known only at run time. Movable.
+// A case of any kind, for a number of cases known only at run time. Movable. The case it is made of is moved from, also
+// an lvalue.
 class select_case {
  public:
   template <class Case>

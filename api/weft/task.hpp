@@ -91,7 +91,8 @@ struct task_body {
 }  // namespace detail
 
 // A handle to a goroutine started with spawn(). Movable, not copyable. Its members may be called anywhere; one handle
-// from one thread at a time, as with std::jthread, except that done() may be asked by anybody.
+// from one thread at a time, as with std::jthread, except that done() may be asked by anybody. An empty one: all but
+// joinable() throw std::logic_error.
 template <class R>
 class [[nodiscard]] task {
  public:
@@ -110,7 +111,7 @@ class [[nodiscard]] task {
   // Whether there is a goroutine to wait for.
   bool joinable() const noexcept { return state_ != nullptr; }
 
-  // Waits and gives the result, or throws what the task threw; then the handle is empty. std::logic_error if empty.
+  // Waits and gives the result, or throws what the task threw; then the handle is empty.
   R join() {
     need_state("join");
     detail::task_wait(state_, detail::never_ns);
@@ -129,13 +130,14 @@ class [[nodiscard]] task {
     detail::task_wait(state_, detail::never_ns);
   }
 
-  // The same for at most d; false: the time passed.
+  // The same for at most d; false: the time passed. std::bad_alloc: there was no memory for the timer.
   template <class Rep, class Period>
   bool wait_for(const std::chrono::duration<Rep, Period>& d) const {
     need_state("wait_for");
     return detail::task_wait(state_, detail::to_ns(d));
   }
 
+  // Whether wait() would return at once: it has ended, or its run() is over.
   bool done() const {
     need_state("done");
     return detail::task_done(state_);

@@ -1,7 +1,8 @@
 // Time: sleeping, timers and tickers. A wake-up comes never early, and late by microseconds.
 //
 // Durations too long to fit never fire; zero and negative ones fire at once. With no runtime running, what starts a
-// timer throws std::logic_error.
+// timer throws std::logic_error. No memory for a timer: std::bad_alloc, from what starts one, from a goroutine's sleep
+// and from a receive that waits for the channel of one.
 #pragma once
 
 #include <weft/chan.hpp>
@@ -102,7 +103,7 @@ void sleep_until(const std::chrono::time_point<std::chrono::steady_clock, Durati
   detail::sleep_until_ns(detail::to_ns(tp));
 }
 
-// A channel that receives, once, the instant that was due. Anywhere.
+// A channel that receives, once, the instant that was due. Only the runtime sends on it. Anywhere.
 template <class Rep, class Period>
 chan<time_point> after(const std::chrono::duration<Rep, Period>& d) {
   return chan<time_point>::adopt(detail::after_chan(detail::to_ns(d)));
@@ -126,7 +127,8 @@ class timer {
   // True: the value was not received yet, and will not be. Afterwards no value of the earlier setting is received.
   bool stop() const { return detail::timer_stop(core_.get()); }
 
-  // Starts it anew for d from now. True: the value of the earlier setting was not received.
+  // Starts it anew for d from now. True: the value of the earlier setting was not received. std::bad_alloc: who waits
+  // for the channel then waits until the next reset().
   template <class Rep, class Period>
   bool reset(const std::chrono::duration<Rep, Period>& d) const {
     return detail::timer_reset(core_.get(), detail::to_ns(d), 0);
@@ -154,7 +156,7 @@ class ticker {
   // No tick is received afterwards. Does not close the channel.
   void stop() const { detail::timer_stop(core_.get()); }
 
-  // Starts it anew; the first tick comes one period from now.
+  // Starts it anew; the first tick comes one period from now. std::bad_alloc: as with timer.
   template <class Rep, class Period>
   void reset(const std::chrono::duration<Rep, Period>& period) const {
     std::int64_t ns = detail::positive_period(period);
@@ -177,7 +179,7 @@ class func_timer {
   // The same, and waits for a running f. From f itself it does not wait.
   bool stop_and_wait() const { return detail::func_timer_stop_and_wait(core_.get()); }
 
-  // Calls f (again) d from now. True: it was still pending.
+  // Calls f (again) d from now. True: it was still pending. std::bad_alloc: it is stopped.
   template <class Rep, class Period>
   bool reset(const std::chrono::duration<Rep, Period>& d) const {
     return detail::func_timer_reset(core_.get(), detail::to_ns(d));

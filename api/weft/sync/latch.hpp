@@ -1,7 +1,7 @@
 // latch: a count that goes down once, and those who wait until it is zero. As std::latch.
 //
-// All members: anywhere. Counting below zero is fatal. It may be destroyed as soon as its last wait() has returned: the
-// count_down() that made it return no longer touches it.
+// All members: anywhere. Counting below zero is fatal, and so is a negative number, also to begin with. It may be
+// destroyed as soon as its last wait() has returned: the count_down() that made it return no longer touches it.
 #pragma once
 
 #include <weft/detail/countdown.hpp>

@@ -26,7 +26,7 @@ class semaphore {
   semaphore(const semaphore&) = delete;
   semaphore& operator=(const semaphore&) = delete;
 
-  // Waits until n permits are there, and takes them.
+  // Waits until n permits are there, and takes them. More than max() never are: it waits for ever.
   void acquire(std::ptrdiff_t n = 1) {
     if (!try_acquire(n)) [[unlikely]]
       acquire_slow(n, detail::never_ns);

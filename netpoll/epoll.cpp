@@ -72,7 +72,7 @@ void handle_events(const epoll_event* events, int n, bool drain, g_list& woken) 
       if (!drain) continue;  // left for the blocking poll it is meant for
       std::uint64_t drained;
       [[maybe_unused]] ssize_t r = ::read(p.break_fd, &drained, sizeof drained);
-      // An exchange: who broke off in vain since the drain wrote its news before, and we see them now.
+      // Acquires: whoever found `breaking` already set published its work before, and we look at that work next.
       p.breaking.exchange(0, seq_cst);
       continue;
     }
@@ -157,7 +157,7 @@ void netpoll_remove(int fd) noexcept {
 
 void netpoll_break() noexcept {
   poller& p = the_poller;
-  // Many breaks, one wake-up: only the first writes. seq_cst: pairs with the drain below.
+  // Many breaks, one wake-up: only the first writes. seq_cst: pairs with the drain above.
   if (p.breaking.exchange(1, seq_cst) != 0) return;
   std::uint64_t one = 1;
   while (::write(p.break_fd, &one, sizeof one) < 0 && errno == EINTR) {}

@@ -100,8 +100,9 @@ struct alignas(64) G {
   void* wake_value = nullptr;     // from the waker to the woken: which party it was
 
   stack* own_stack = nullptr;
-  void* park_frame = nullptr;   // frame of the switch, where a traceback starts; null: it has not begun
-  atomic<nanos> wait_since{0};  // coarse. mark::timed: since when it is runnable, in cpu_ticks
+  void* park_frame = nullptr;  // frame of the switch, where a traceback starts; null: it has not begun
+  // Since when it waits, in ns of the coarse clock; with mark::timed since when it is runnable, in cpu_ticks.
+  atomic<nanos> wait_since{0};
 
   // --- what it is: written by the spawner before the goroutine is first queued
   std::uint64_t id = 0;

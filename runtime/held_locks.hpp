@@ -18,7 +18,7 @@ struct held_lock {
   std::size_t depth;      // of a recursive one
 };
 
-// The innermost `most`; who holds more is no less in danger.
+// The outermost `most`: what is locked beside so many is not noted. Who holds more is no less in danger.
 struct held_locks {
   static constexpr std::size_t most = 16;
   held_lock list[most];

@@ -5,9 +5,13 @@
 namespace weft::rt {
 
 namespace {
-// Pauses between one look at a held lock and the next: about 2 µs in all, longer than any critical section, shorter
-// than a sleep and a wake-up. Each look takes the cache line away from the holder, who needs it back to unlock, and
-// most often locks again soon: after a few looks it shall go on undisturbed for some rounds.
+// Pauses between one look at a held lock and the next: about 2 µs in all, longer than nearly any critical section,
+// shorter than a sleep and a wake-up. Each look takes the cache line away from the holder, who needs it back to unlock,
+// and most often locks again soon: after a few looks it shall go on undisturbed for some rounds.
+//
+// The exceptions are rare. Under sched.mutex: a P is taken from a goroutine that runs (membarrier, how the thread fares
+// by /proc, its turns), threads are counted for the deadlock check, an M is made, a queue's array grows or is given
+// back. Under the others: memory is mapped or given back, many entries of a timer heap are put right.
 constexpr int pauses[] = {1, 4, 16, 64};
 }  // namespace
 

@@ -1,4 +1,4 @@
-// The low-level lock: held for a few instructions, never across a suspension.
+// The low-level lock: held for a few instructions (exceptions: lock.cpp), never across a suspension.
 //
 // A futex lock with three words: free, held, held with sleepers. A thread that finds it held spins briefly,
 // but only while nobody sleeps on it: with many contenders one spins and the others are asleep, so the lock

@@ -1,4 +1,5 @@
-// Recognises a goroutine that ran over its stack: a fault whose address lies in a guard page of ours.
+// Recognises a goroutine that ran over its stack, when a fault comes: its stack pointer is beyond the stack's end, or
+// the fault's address lies in a guard page of ours.
 #pragma once
 
 #include <cstddef>

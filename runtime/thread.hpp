@@ -1,8 +1,15 @@
-// What the runtime keeps for each thread. All thread-locals of weft live behind the functions of this file.
+// What the runtime keeps for each thread. The thread-locals of weft live behind the functions of this file, but for a
+// few that no goroutine has in hand when it is suspended.
 //
 // A compiler may keep the address of a thread-local in a register across a call, and a goroutine may come back
-// from that call on another thread. Therefore nobody takes the address of a thread_local outside thread.cpp:
+// from that call on another thread. Therefore nobody takes the address of one of these outside thread.cpp:
 // the accessors are functions that are never inlined, and what they return is used up before the next suspension.
+//
+// The others:
+//   fatal.cpp     whether this thread reports: it never leaves there, the process ends
+//   lock.cpp      the ranks it holds, in checked builds: behind a function that is never inlined, too
+//   overflow.cpp  the fault it handles: a signal handler is not suspended
+//   select.cpp    random numbers for threads that are no goroutines: they stay the thread they are
 #pragma once
 
 #include "runtime/config.hpp"

@@ -20,8 +20,8 @@
 //         next may begin? wakep        next may begin? wakep      S3  may the next begin?
 //
 //     So do let_suspects_begin and let_newcomers_begin, with what they change. All seq_cst. "May the next begin?" reads
-//     several words, one after the other. Each A1 changes one of them, so that with the others as they are one may
-//     begin; of two A1 at once the later one in the single order, or the S3 after it, sees both.
+//     several words, one after the other. Each A1 makes one of these words allow a start. If two A1 race, the A2 of the
+//     later in the single order, or an S3 after it, reads both changes, so one of them wakes somebody or looks itself.
 //     The model is tests/model/newcomers.pml.
 
 #include "sched/proc.hpp"

@@ -259,20 +259,26 @@ struct scheduler {
   atomic<void (*)()> tick_hook{nullptr};  // calls what users registered
   G* housekeeper = nullptr;               // sched: parked, waiting for the tick
 
-  // Spawned and ended by threads without a P, and counts kept by sysmon.
-  atomic<std::uint64_t> foreign_spawned{0};
+  atomic<std::uint64_t> foreign_spawned{0};  // goroutines, by threads without a P
+
+  // The run()s.
   atomic<std::uint64_t> run_number{0};
   std::uint64_t ended_before = 0;        // goroutines that earlier runs left behind
   atomic<std::uint32_t> left_behind{0};  // threads of earlier runs that never came back
+
+  // Counted by sysmon; preemptions_taken also by an M that gives way.
   atomic<std::uint64_t> preemptions{0};
   atomic<std::uint64_t> preemptions_taken{0};
   atomic<std::uint64_t> retakes{0};
   atomic<std::uint64_t> detachments{0};
+
+  // Counted where no P is at hand; thread_wakeups by all.
   atomic<std::uint64_t> foreign_wakeups{0};  // written under mutex
   atomic<std::uint64_t> came_back{0};        // queued again by Ms without a P; written under mutex
   atomic<std::uint64_t> thread_wakeups{0};   // written under mutex
   atomic<std::uint64_t> polls_by_others{0};
-  atomic<std::uint64_t> ticks_per_us{1000};
+
+  atomic<std::uint64_t> ticks_per_us{1000};  // of cpu_ticks, measured when a run() begins
 };
 
 extern never_destroyed<scheduler> the_scheduler;

@@ -7,8 +7,10 @@
 // between its timers is looked after at the pace above: waking a thread for each of its wake-ups would cost more than
 // they do. Policy and time live here; what is done to Ps and Ms are verbs of sched.
 //
-// Each round: 1. poll, if nobody did for 10 ms; 2. a timer is overdue: start an M, whose P may be stuck otherwise;
-// 3. retake; 4. the forced tick; 5. the number of processors, once a second; 6. Ms that left are joined.
+// Each round: 1. poll, if nobody did for 10 ms (1 ms while no P idles); 2. a timer is overdue, whose P may be stuck, or
+// goroutines wait in the global queue: start an M if a P idles; 3. retake; 4. reports of WEFT_DEBUG=hogs (hogs.hpp);
+// 5. the gate for newcomers (gate.hpp); 6. the forced tick; 7. the number of processors, once a second; 8. Ms that left
+// are joined; 9. WEFT_DEBUG=schedtrace.
 
 #include "sysmon/sysmon.hpp"
 

@@ -13,9 +13,11 @@
 //   moving             being put where it belongs                      yes, briefly  no
 //
 // Who may do what:
-//   the owner of the timer (or several: calls may race)   add, del_timer, mod_timer: these change the state by
-//       compare-and-swap and never touch the heap's array, so stopping a timer of another P takes no lock
-//   who holds the heap's lock                             everything that moves or removes entries
+//   the owner of the timer (or several: calls may race)   del_timer, and change_timer of one that is in a heap: these
+//       change the state by compare-and-swap and never touch the heap's array, so stopping a timer of another P takes
+//       no lock
+//   who holds the heap's lock                             everything that puts in, moves or removes entries: add, too,
+//       and change_timer of one that is in no heap
 // A state not held for long is one thread's for a few instructions; others look again. Legal moves: timer_moves.hpp.
 #pragma once
 
@@ -53,10 +55,10 @@ struct timer {
   atomic<timer_status> status{timer_status::no_status};
   atomic<std::uint32_t> references{1};
 
-  // Valid while in a heap. Written under modifying (mod_timer), or with the heap's lock.
+  // Valid while in a heap. Written with that heap's lock, and read under modifying, which keeps the timer there.
   timer_heap* heap = nullptr;
 
-  // Written by the owner before add_timer, by mod_timer under modifying, by the heap's holder.
+  // Written by the owner before add, by change_timer under modifying, by the heap's holder.
   nanos when = 0;
   union {
     nanos next_when = 0;   // the new time of a modified timer

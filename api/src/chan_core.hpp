@@ -12,7 +12,8 @@
 // is dropped, and the next one is looked at.
 //
 // `count`, `closed` and the queues' heads are atomics only so that try_recv, try_send and select with default may look
-// without the lock and say "not ready"; relaxed, since such an answer is allowed to be a moment old.
+// without the lock and say "not ready". Such an answer is allowed to be a moment old, so the stores are relaxed, but
+// for the one that closes (chan_close); loads that others follow acquire, so that they are made in that order.
 #pragma once
 
 #include "sched/park.hpp"

@@ -42,7 +42,8 @@ bool connection::read_request() {
     // Some clients send an empty line after a request.
     while (!parser.begun() && buffered().starts_with("\r\n")) consume(2);
 
-    if (!buffered().empty()) {
+    const bool half_an_empty_line = !parser.begun() && buffered() == "\r";
+    if (!buffered().empty() && !half_an_empty_line) {
       const std::size_t taken = parser.put(buffered());
       consume(taken);
       if (taken > 0) continue;

@@ -231,6 +231,12 @@ def http_protocol(demo):
     mixed = talk(demo, "".join(f"GET {t} HTTP/1.1\r\nHost: x\r\n\r\n" for t in ("/json", "/sleep?ms=50", "/nope", "/")))
     check([r.status for r in mixed] == [200, 200, 404, 200], mixed)
     check(len(talk(demo, "\r\n" + one + "\r\n\r\n" + one)) == 2, "empty lines between requests")
+    with demo.connect() as s:  # and one in two pieces
+        s.sendall(one.encode() + b"\r")
+        check(s.recv(65536).endswith(b"Hello, World!\n"), "half an empty line is no request yet")
+        time.sleep(0.1)
+        s.sendall(b"\n" + one.encode())
+        check(s.recv(65536).startswith(b"HTTP/1.1 200 "), "an empty line in two pieces")
     after_close = talk(demo, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n" + one)
     check(len(after_close) == 1 and after_close[0].fields["connection"] == "close")
 

@@ -23,7 +23,7 @@ void connection::serve() {
       answer_(request_, out_, stop_);
     } while (out_.keep_alive());
   } catch (const bad_request& e) {
-    out_.begin({.keep_alive = false});
+    out_.begin({.head_only = request_.verb == method::head, .keep_alive = false});
     out_.send_error(e.status, e.what());
   }
   out_.flush();

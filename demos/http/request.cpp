@@ -17,6 +17,7 @@ std::string_view to_std(beast::string_view s) { return {s.data(), s.size()}; }
 }  // namespace
 
 void request::clear() {
+  verb = method::other;
   path.clear();
   query.clear();
   wants_continue = has_body = false;

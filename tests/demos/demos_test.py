@@ -291,6 +291,12 @@ def http_protocol(demo):
         r = talk(demo, text.encode("latin-1"))
         check([x.status for x in r] == [400], text, [x.status for x in r])
     check([r.status for r in talk(demo, "GET / HT")] == [400], "ends early")
+    for text in ("HEAD / HTTP/1.1\r\n\r\n", "HEAD x HTTP/1.1\r\nHost: x\r\n\r\n", "HEAD / HTTP/1.1\r\nHost: x\r\nA"):
+        check([r.status for r in talk(demo, text, heads_only=True)] == [400], "no body for a malformed HEAD", text)
+    with demo.connect() as s:
+        s.sendall(b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\nnonsense\r\n\r\n")
+        s.shutdown(socket.SHUT_WR)
+        check(read_all(s).endswith(b"malformed request\n"), "what follows a HEAD is none")
 
     # Too large
     for text in ("X: " + "y" * 20_000, "".join(f"X{i}: y\r\n" for i in range(5000)), "X: " + "y" * 5_000_000):

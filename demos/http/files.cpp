@@ -21,6 +21,11 @@ int open_beneath(int folder, const char* path) {
   return static_cast<int>(syscall(SYS_openat2, folder, path, &how, sizeof how));
 }
 
+// Whether a call failed because the system could not do it now, and not because of the path.
+bool is_trouble(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO || error == EAGAIN;
+}
+
 std::string_view content_type(std::string_view path) {
   const std::size_t dot = path.find_last_of("./");
   const std::string_view ending = dot == std::string_view::npos ? "" : path.substr(dot);
@@ -66,7 +71,7 @@ file_root::file_root(const std::filesystem::path& folder)
   }
 }
 
-std::optional<found_file> file_root::open(const std::string& path) const {
+std::optional<found_file> file_root::open(const std::string& path, std::error_code& ec) const {
   const std::size_t start = path.find_first_not_of('/');
   std::string relative = start == std::string::npos ? "." : path.substr(start);
 
@@ -74,7 +79,10 @@ std::optional<found_file> file_root::open(const std::string& path) const {
     relative += below;
     file found(open_beneath(folder_.fd(), relative.c_str()));
     struct stat info {};
-    if (!found.is_open() || ::fstat(found.fd(), &info) != 0) break;
+    if (!found.is_open() || ::fstat(found.fd(), &info) != 0) {
+      if (is_trouble(errno)) ec.assign(errno, std::system_category());
+      break;
+    }
     if (S_ISREG(info.st_mode)) {
       return found_file{std::move(found), static_cast<std::uint64_t>(info.st_size), content_type(relative)};
     }

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace demo::http {
@@ -43,8 +44,9 @@ class file_root {
   explicit file_root(const std::filesystem::path& folder);
 
   // Opens what `path` ("/a/b.html") names; of a folder, its index.html. Nothing: there is no such file, it is not a
-  // regular one, or it lies outside, by ".." or by a symbolic link.
-  std::optional<found_file> open(const std::string& path) const;
+  // regular one, or it lies outside, by ".." or by a symbolic link. If `ec` is set: we could not find out; no
+  // descriptors are left, say.
+  std::optional<found_file> open(const std::string& path, std::error_code& ec) const;
 
  private:
   file folder_;

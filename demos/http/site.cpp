@@ -87,7 +87,9 @@ void site::sleep(const request& r, response_writer& out, const stop_stages& stop
 }
 
 void site::send_file(const request& r, response_writer& out) const {
-  std::optional<found_file> f = weft::blocking([&] { return root_->open(r.path); });
+  std::error_code ec;
+  std::optional<found_file> f = weft::blocking([&] { return root_->open(r.path, ec); });
+  if (ec) return out.send_error(503, "the file cannot be opened now");
   if (!f) return out.send_error(404, "");
 
   out.head(200, f->type, f->size);

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -22,9 +23,9 @@ PATIENCE = 20  # seconds for anything that should come soon
 class Demo:
     """A running demo."""
 
-    def __init__(self, program, *args):
+    def __init__(self, program, *args, **how):
         self.process = subprocess.Popen(
-            [program, "--port", "0", "--procs", "2", *args], stdout=subprocess.PIPE, text=True
+            [program, "--port", "0", "--procs", "2", *args], stdout=subprocess.PIPE, text=True, **how
         )
         line = self.process.stdout.readline()
         match = re.search(r"listening on 127\.0\.0\.1:(\d+)$", line.strip())
@@ -69,6 +70,13 @@ def read_all(s):
 
 def check(condition, *what):
     assert condition, what
+
+
+def eventually(condition, *what):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        check(time.monotonic() < end, *what)
+        time.sleep(0.05)
 
 
 # ---- weft-echo ----
@@ -216,6 +224,24 @@ def http_files(demo, root):
         check(r.status == 404 and b"secret" not in r.body, target, r.status)
     for target in ("/%", "/%2", "/%zz", "/a%00.html", "/%2g"):
         check(get(demo, target).status == 400, target)
+
+
+def http_no_descriptors(program, root):
+    def few_descriptors():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+
+    request = b"GET /a.html HTTP/1.1\r\nHost: x\r\n\r\n"
+    with Demo(program, "--root", str(root), preexec_fn=few_descriptors) as demo, demo.connect() as first:
+        held = [demo.connect() for _ in range(40)]
+
+        def ask():
+            first.sendall(request)
+            return parse_responses(first.recv(65536))[0].status
+
+        eventually(lambda: ask() == 503, "a file that cannot be opened now is not missing")
+        for s in held:
+            s.close()
+        eventually(lambda: ask() == 200, "and is there again, in the same connection")
 
 
 def http_protocol(demo):
@@ -373,6 +399,7 @@ def test_http(program):
             http_pages(demo)
             http_files(demo, root)
             http_protocol(demo)
+        http_no_descriptors(program, root)
     with Demo(program) as demo:
         check(get(demo, "/a.html").status == 404, "without --root there are no files")
     http_timeouts(program)

@@ -1,7 +1,9 @@
 // weft-http: a small web server.
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -28,8 +30,10 @@ int main(int argc, char** argv) try {
   demo::add_seconds(app, "--write-timeout", settings.write_timeout, "Seconds a client may take to accept a write");
   app.add_option("--max-head", settings.size.head, "Bytes of a request's head")
       ->capture_default_str()
-      ->check(CLI::Range(std::size_t{256}, http::connection::buffer_size - 1));
-  app.add_option("--max-body", settings.size.body, "Bytes of a request's body")->capture_default_str();
+      ->check(CLI::Range(256, static_cast<int>(http::connection::buffer_size) - 1));
+  app.add_option("--max-body", settings.size.body, "Bytes of a request's body")
+      ->capture_default_str()
+      ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()));  // unsigned: "-1" would be large
   CLI11_PARSE(app, argc, argv);
 
   std::optional<http::file_root> files;

@@ -17,8 +17,23 @@ namespace demo {
 
 using namespace std::chrono_literals;
 
+namespace {
+
+// What is wrong with an argument; nothing: it will do.
+std::string check_host(const std::string& text) {
+  return text.empty() ? "an address is needed; 0.0.0.0 or :: is all of them" : "";
+}
+
+std::string check_seconds(const std::string& text) {
+  double s = 0;
+  const bool good = CLI::detail::lexical_cast(text, s) && s >= 0 && s <= 1e9;  // CLI::Range would take NaN
+  return good ? "" : '"' + text + "\" is not a number of seconds from 0 to 1000000000";
+}
+
+}  // namespace
+
 void add_server_options(CLI::App& app, server_options& o) {
-  app.add_option("--host", o.host, "Address to listen on")->capture_default_str();
+  app.add_option("--host", o.host, "Address to listen on")->capture_default_str()->check(check_host);
   app.add_option("--port", o.port, "Port to listen on; 0 picks a free one")->capture_default_str();
   app.add_option("--procs", o.procs, "Goroutines that run at once; 0: one for each processor")
       ->capture_default_str()
@@ -30,7 +45,7 @@ void add_seconds(CLI::App& app, const char* name, std::chrono::milliseconds& val
   const auto set = [&value](double s) { value = std::chrono::milliseconds(std::llround(s * 1000)); };
   app.add_option_function<double>(name, set, help)
       ->default_str(CLI::detail::to_string(static_cast<double>(value.count()) / 1000))
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(check_seconds);
 }
 
 namespace {

@@ -79,6 +79,15 @@ def eventually(condition, *what):
         time.sleep(0.05)
 
 
+def refuses(program, *options):
+    """The program must not start with these."""
+    try:
+        refused = subprocess.run([program, "--port", "0", *options], capture_output=True, text=True, timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        raise AssertionError(f"it started with {options}") from None
+    check(refused.returncode != 0 and options[0] in refused.stderr and not refused.stdout, refused)
+
+
 # ---- weft-echo ----
 
 
@@ -115,6 +124,9 @@ def test_echo(program):
         [program, "--port", str(taken.getsockname()[1])], capture_output=True, text=True, timeout=PATIENCE
     )
     check(failed.returncode == 1 and "cannot listen on" in failed.stderr, failed)
+    refuses(program, "--host", "")
+    for seconds in ("nan", "-nan", "inf", "-1", "", "x", "2e9"):
+        refuses(program, "--grace", seconds)
 
 
 # ---- weft-http ----
@@ -406,6 +418,9 @@ def test_http(program):
     http_stop(program)
     failed = subprocess.run([program, "--root", "/nonexistent"], capture_output=True, text=True, timeout=PATIENCE)
     check(failed.returncode == 1 and "/nonexistent" in failed.stderr, failed)
+    for size in ("-1", "-18446744073709551000", "x", ""):
+        refuses(program, "--max-body", size)
+        refuses(program, "--max-head", size)
 
 
 # ---- weft-chat ----
@@ -527,6 +542,7 @@ def test_chat(program):
         silent.expect("You were silent for too long")
         silent.expect_end()
         chatty.expect("silent fell asleep")
+    refuses(program, "--idle", "nan")
 
 
 if __name__ == "__main__":

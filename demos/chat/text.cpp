@@ -73,8 +73,10 @@ std::optional<std::string> line_reader::next() {
     }
     std::error_code ec;
     const std::size_t n = from_.read(buffer_, ec);
-    if (n == 0) return std::nullopt;
     rest_ = {buffer_.data(), n};
+    if (n > 0) continue;
+    if (ec || line.empty()) return std::nullopt;
+    return printable(line);  // the stream ended without the line's end
   }
 }
 

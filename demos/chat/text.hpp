@@ -28,7 +28,7 @@ class line_reader {
 
   explicit line_reader(weft::net::tcp_stream& from) : from_(from) {}
 
-  // The next line, printable and without its end. Nothing: the stream ended, or failed.
+  // The next line, printable and without its end, which the last one may lack. Nothing: the stream ended, or failed.
   std::optional<std::string> next();
 
  private:

@@ -497,6 +497,15 @@ def test_chat(program):
         cyd.say("/help")
         cyd.expect("/quit")
 
+        last = Client(demo, "last")
+        last.say("/join kitchen")
+        bob.expect("last is here")
+        last.socket.sendall(b"the last line\nand one without its end")
+        last.socket.shutdown(socket.SHUT_WR)
+        check(bob.expect("end") == "last: and one without its end")
+        bob.expect("last left")
+        last.expect_end()
+
         cyd.say("/quit")
         cyd.expect("Goodbye")
         cyd.expect_end()

@@ -56,7 +56,10 @@ void serve_client(weft::net::tcp_stream& peer, const weft::chan<event>& to_hub, 
   to_hub.send(arrived{me, mail});
 
   line_reader lines(peer);
-  while (std::optional<std::string> line = lines.next()) to_hub.send(said{me, std::move(*line)});
+  while (std::optional<std::string> line = lines.next()) {
+    to_hub.send(said{me, std::move(*line)});
+    mail.turn.recv();  // closed: we still read on, so that the last word is not lost to a reset
+  }
   to_hub.send(left{me});
 }  // waits for the writer, which ends when the hub has closed the outbox
 

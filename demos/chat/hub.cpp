@@ -15,8 +15,10 @@ using clock = std::chrono::steady_clock;
 
 namespace {
 constexpr std::string_view lobby = "lobby";
-constexpr std::string_view guest = "guest";           // and a number: who has not said a name
-constexpr std::chrono::nanoseconds patience = 200ms;  // with a client whose outbox is full, until it has emptied it
+constexpr std::string_view guest = "guest";               // and a number: who has not said a name
+constexpr std::chrono::nanoseconds patience = 200ms;      // with a client whose outbox is full, until it has emptied it
+constexpr std::chrono::nanoseconds longest_wait = 200ms;  // for a turn, where somebody in the room is late
+constexpr std::chrono::milliseconds look_again = 1ms;     // whether an outbox has room now
 constexpr std::string_view the_end = "* The server stops. Goodbye.";
 constexpr std::string_view help =
     "* What you type goes to everybody in your room. Commands:\n"
@@ -42,15 +44,17 @@ void hub::run() {
   };
 
   while (open) {
-    weft::select(weft::on_recv(inbox_, on_event),                    //
-                 weft::on_recv(tick.channel(), [&] { on_tick(); }),  //
-                 weft::on_recv(quit, quit_once));
-    drop_slow();
+    weft::select(weft::on_recv(inbox_, on_event),                     //
+                 weft::on_recv(tick.channel(), [&] { on_tick(); }),   //
+                 weft::on_recv(quit, quit_once),                      //
+                 weft::on_timeout(late_.empty() ? 1s : look_again));  // by 1 s the tick has come
+    settle();
   }
 }
 
 void hub::on(arrived& e) {
-  const auto [c, is_new] = clients_.try_emplace(e.who, client{.nick = std::string(guest) + std::to_string(e.who),
+  const auto [c, is_new] = clients_.try_emplace(e.who, client{.id = e.who,
+                                                              .nick = std::string(guest) + std::to_string(e.who),
                                                               .room = std::string(lobby),
                                                               .mail = std::move(e.mail),
                                                               .last_heard = clock::now()});
@@ -66,6 +70,7 @@ void hub::on(said& e) {
   client& who = c->second;
   who.last_heard = clock::now();
   who.asked = false;
+  spoke_[e.who] = who.last_heard;
   if (e.line.starts_with('/')) {
     command(c, e.line);
   } else if (!e.line.empty()) {
@@ -152,15 +157,14 @@ void hub::list_rooms(client& c) {
 }
 
 void hub::tell(client& c, std::string_view line) {
-  if (c.slow) return;
-  if (c.mail.outbox.size() == 0) c.patience = patience;
   std::string text = std::string(line) + '\n';
-  if (c.mail.outbox.try_send(std::move(text))) return;
-
-  // It was not sent, so it was not moved from. Whoever takes just enough to be waited for uses up our patience, too.
-  const auto began = clock::now();
-  c.slow = !c.mail.outbox.send_for(std::move(text), c.patience);
-  c.patience -= clock::now() - began;
+  if (c.late.empty()) {
+    if (c.mail.outbox.size() == 0) c.patience = patience;
+    if (c.mail.outbox.try_send(std::move(text))) return;
+    c.late_since = clock::now();
+    late_.insert(c.id);
+  }
+  c.late.push_back(std::move(text));  // it was not sent, so it was not moved from
 }
 
 void hub::tell_room(const std::string& room, std::string_view line, const client* but) {
@@ -173,18 +177,64 @@ void hub::tell_room(const std::string& room, std::string_view line, const client
 void hub::remove(client_map::iterator c, std::string_view to_it, std::string_view to_room) {
   const client gone = std::move(c->second);
   clients_.erase(c);
-  if (!to_it.empty()) gone.mail.last_word.send(std::string(to_it) + '\n');
+  late_.erase(gone.id);
+  spoke_.erase(gone.id);
+
+  std::string last;
+  for (const std::string& line : gone.late) last += line;
+  if (!to_it.empty()) last += std::string(to_it) + '\n';
+  if (!last.empty()) gone.mail.last_word.send(std::move(last));
   gone.mail.outbox.close();
+  gone.mail.turn.close();
   if (!to_room.empty()) tell_room(gone.room, "* " + gone.nick + ' ' + std::string(to_room));
 }
 
-// To tell the others may find the next one slow.
+// What remains to be done after each event.
+void hub::settle() {
+  std::erase_if(late_, [&](client_id id) { return catch_up(clients_.at(id)); });
+  drop_slow();
+  give_turns();
+}
+
+// Sends a client what is late, as far as there is room. True: that was all.
+bool hub::catch_up(client& c) {
+  const weft::time_point now = clock::now();
+  if (c.mail.outbox.size() == 0) {
+    c.patience = patience;
+    c.late_since = now;
+  }
+  while (!c.late.empty() && c.mail.outbox.try_send(std::move(c.late.front()))) c.late.pop_front();
+  if (!c.late.empty()) return false;
+  c.patience -= now - c.late_since;  // whoever takes just enough to go on uses it up, too
+  return true;
+}
+
+// To tell the others may make the next one late.
 void hub::drop_slow() {
-  const auto is_slow = [](const auto& entry) { return entry.second.slow; };
-  for (auto c = clients_.begin(); (c = std::ranges::find_if(clients_, is_slow)) != clients_.end();) {
+  const weft::time_point now = clock::now();
+  const auto is_slow = [&](client_id id) {
+    const client& c = clients_.at(id);
+    return now - c.late_since >= c.patience;
+  };
+  for (auto id = late_.begin(); (id = std::ranges::find_if(late_, is_slow)) != late_.end();) {
+    const auto c = clients_.find(*id);
     std::fprintf(stderr, "weft-chat: %s was dropped: it does not read\n", c->second.nick.c_str());
     remove(c, "* You were dropped: you do not read what you are sent.", "was dropped: it does not read");
   }
+}
+
+// To those who spoke; where somebody in their room is late, only when they have waited long enough.
+void hub::give_turns() {
+  std::set<std::string_view> crowded;
+  for (const client_id id : late_) crowded.insert(clients_.at(id).room);
+  const weft::time_point now = clock::now();
+  std::erase_if(spoke_, [&](const auto& entry) {
+    const auto& [id, since] = entry;
+    const client& who = clients_.at(id);
+    if (crowded.contains(who.room) && now - since < longest_wait) return false;
+    who.mail.turn.send();
+    return true;
+  });
 }
 
 }  // namespace demo::chat

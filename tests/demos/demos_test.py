@@ -459,6 +459,64 @@ class Client:
         read_all(self.socket)
 
 
+def deaf_crowd(demo, size):
+    """Clients that never read, and somebody who floods their room until the end."""
+
+    def deaf():
+        s = socket.socket()
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        s.connect(("127.0.0.1", demo.port))
+        return s
+
+    def read(s):
+        try:
+            read_all(s)
+        except OSError:
+            pass
+
+    def flood(s):
+        try:
+            while True:
+                s.sendall(b"x" * 1000 + b"\n")
+        except OSError:
+            pass
+
+    crowd = [deaf() for _ in range(size)]
+    flooder = demo.connect()
+    for work in (read, flood):
+        threading.Thread(target=work, args=(flooder,), daemon=True).start()
+    return crowd + [flooder]
+
+
+def chat_crowd(program):
+    with Demo(program, "--grace", "1") as demo:
+        ann, bob = Client(demo, "ann"), Client(demo, "bob")
+        for who in (ann, bob):
+            who.say("/join quiet")
+            who.expect("now in #quiet")
+        crowd = deaf_crowd(demo, 30)
+        end, worst = time.monotonic() + 2, 0
+        while (began := time.monotonic()) < end:
+            ann.say("ping")
+            bob.expect("ann: ping")
+            worst = max(worst, time.monotonic() - began)
+        check(worst < 1, "a crowd that does not read holds up no other room", worst)
+        ann.say("/join lobby")
+        ann.expect("now in #lobby")
+        ann.say("/who")
+        check(ann.expect("In #lobby:").count("guest") == 1, "and is dropped")
+        for s in crowd:
+            s.close()
+
+    with Demo(program, "--grace", "1") as demo:
+        crowd = deaf_crowd(demo, 30)
+        time.sleep(0.5)
+        took = demo.stop(signal.SIGTERM)
+        check(took < 3, "a crowd that does not read does not hold up the stop", took)
+        for s in crowd:
+            s.close()
+
+
 def test_chat(program):
     with Demo(program) as demo:
         ann, bob, cyd = Client(demo, "ann"), Client(demo, "bob"), Client(demo, "cyd")
@@ -551,6 +609,7 @@ def test_chat(program):
         silent.expect("You were silent for too long")
         silent.expect_end()
         chatty.expect("silent fell asleep")
+    chat_crowd(program)
     refuses(program, "--idle", "nan")
 
 

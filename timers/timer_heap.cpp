@@ -57,7 +57,7 @@ void timer_heap::unlock_and_publish() noexcept {
   if (heap_.empty()) earliest_change_.store(0, release);
   head_when_.store(heap_.empty() ? 0 : heap_.front().when, release);
   count_.store(static_cast<std::uint32_t>(heap_.size()), relaxed);
-  room_.store(heap_.capacity() - heap_.size(), relaxed);
+  room_.store(free_places(), relaxed);
   timer* dead = std::exchange(disposed_, nullptr);
   lock_.release_lock();
   while (dead) {
@@ -73,15 +73,16 @@ void timer_heap::leave(timer* t) noexcept {
   disposed_ = t;
 }
 
-void timer_heap::grow(std::size_t extra) {
+void timer_heap::grow(std::size_t promise) {
   lock_.acquire_lock();
-  std::size_t want = heap_.size() + extra + slack;
+  std::size_t want = heap_.size() + promised_ + promise + slack;
   try {
     if (heap_.capacity() < want) heap_.reserve(std::max(want, 2 * heap_.capacity()));
   } catch (...) {
     lock_.release_lock();
     throw;
   }
+  promised_ += promise;
   unlock_and_publish();
 }
 
@@ -101,7 +102,7 @@ bool timer_heap::add(timer* t) noexcept {
 }
 
 void timer_heap::insert(timer* t) noexcept {
-  WEFT_ASSERT(heap_.size() < heap_.capacity(), "no room for a timer among {}", heap_.size());
+  WEFT_ASSERT(free_places() > 0, "no room for a timer among {}", heap_.size());
   heap_.push_back({t->when, t});
   t->heap = this;
   t->retain();
@@ -180,12 +181,15 @@ change_result change_timer(timer_heap& here, timer* t, nanos when, nanos period,
       case no_status:
       case removed: {
         here.make_room();
-        if (!try_move<outside_states, modifying>(t, s)) break;
+        here.lock_.acquire_lock();
+        if (here.free_places() <= timer_heap::slack / 2 || !try_move<outside_states, modifying>(t, s)) {
+          here.unlock_and_publish();
+          break;
+        }
         t->when = when;
         t->period = period;
         t->function = function;
         t->seq = seq;
-        here.lock_.acquire_lock();
         here.clean_head();
         here.clean_tail();
         here.insert(t);
@@ -378,7 +382,7 @@ void timer_heap::tidy() {
 void timer_heap::shrink() noexcept {
   constexpr std::size_t small = 4096;
   lock_.acquire_lock();
-  std::size_t enough = heap_.size() + 2 * slack;
+  std::size_t enough = heap_.size() + promised_ + 2 * slack;
   if (heap_.capacity() > small && heap_.capacity() / 4 > enough) heap_.give_back(enough);
   unlock_and_publish();
 }
@@ -386,7 +390,9 @@ void timer_heap::shrink() noexcept {
 void timer_heap::take_all(timer_heap& from) {
   std::vector<timer*> live;
   live.reserve(from.size() + slack);
-  grow(from.size());
+  // Threads may add to this heap meanwhile, but none to the other one.
+  const std::size_t promised = from.size();
+  grow(promised);
 
   from.lock_.acquire_lock();
   timer_entries entries = std::move(from.heap_);
@@ -425,6 +431,7 @@ void timer_heap::take_all(timer_heap& from) {
     sift_up(heap_.size() - 1);
     finish_move<moving, waiting>(t);
   }
+  promised_ -= promised;
   unlock_and_publish();
 }
 

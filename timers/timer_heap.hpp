@@ -96,8 +96,9 @@ class timer_heap {
   friend change_result change_timer(timer_heap& here, timer* t, nanos when, nanos period, timer_function function,
                                     std::uint64_t seq);
 
-  void grow(std::size_t extra);
+  void grow(std::size_t promise);  // room for so many, which only take_all uses
   void insert(timer* t) noexcept;
+  std::size_t free_places() const noexcept { return heap_.capacity() - heap_.size() - promised_; }
   bool note_earlier(nanos when) noexcept;
   void clean_head();
   void clean_tail();
@@ -121,9 +122,11 @@ class timer_heap {
   atomic<std::uint32_t> count_{0};
   atomic<std::uint32_t> deleted_{0};
 
-  // Free places of the array. make_room keeps more of them than threads can be between it and add.
+  // Free places of the array. make_room provides this many. Whoever can still throw, as any number of threads at once
+  // do on the first P's heap, leaves half of them to the owner, who is between make_room and add and cannot.
   static constexpr std::size_t slack = 64;
   atomic<std::size_t> room_{0};
+  std::size_t promised_ = 0;  // under the lock: free places that are none, since take_all needs them
 };
 
 // Stops a timer wherever it is. True: it was armed and will not run. False: it was not armed, or its function runs

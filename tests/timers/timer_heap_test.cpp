@@ -371,3 +371,26 @@ TEST_CASE("timer heap: owners, modifiers and runners on threads of their own") {
     h.clear();
   }
 }
+
+TEST_CASE("timers: threads that arm theirs in a heap never run out of room there") {
+  constexpr std::size_t threads = 100, each = 50;
+  timer_heap heap, other;
+  std::vector<numbered> taken(20'000);
+  for (numbered& t : taken) (void)change_timer(other, &t, forever, 0, numbered::fire, 1);
+  std::vector<numbered> timers(threads * each);
+  std::atomic<bool> begin{false};
+  std::vector<std::thread> all;
+  for (std::size_t i = 0; i < threads; ++i) {
+    all.emplace_back([&, i] {
+      while (!begin) std::this_thread::yield();
+      for (std::size_t k = 0; k < each; ++k) {
+        (void)change_timer(heap, &timers[i * each + k], forever, 0, numbered::fire, 1);
+      }
+    });
+  }
+  begin = true;
+  heap.take_all(other);
+  for (std::thread& t : all) t.join();
+  CHECK(heap.size() == taken.size() + timers.size());
+  heap.clear();
+}

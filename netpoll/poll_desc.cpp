@@ -2,6 +2,7 @@
 
 #include "netpoll/netpoll.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
 
@@ -75,6 +76,16 @@ void write_deadline_passed(timer* t, std::uint64_t seq, nanos) noexcept {
   deadline_passed(static_cast<poll_desc::deadline_timer*>(t)->of, poll_mode::write, seq);
 }
 
+// Under pd->mutex. True: the poller sleeps too long for this deadline. Throws std::bad_alloc, and then nothing has
+// changed.
+bool arm(timer_heap& here, poll_desc* pd, poll_mode m, nanos deadline) {
+  poll_desc::direction& d = pd->at(m);
+  auto passed = m == poll_mode::read ? read_deadline_passed : write_deadline_passed;
+  bool earliest = change_timer(here, &d.passing, deadline, 0, passed, d.seq + 1).earliest;
+  ++d.seq;
+  return earliest;
+}
+
 }  // namespace
 
 void poll_set_ready(ready_function f) noexcept { ready_goroutine = f; }
@@ -122,6 +133,30 @@ int poll_open_again() noexcept {
     if (error) pd->registered = false;
   }
   return 0;
+}
+
+void poll_set_deadlines_again(timer_heap& here) {
+  const nanos now = nanotime();
+  for (poll_desc* pd = all_made.load(acquire); pd; pd = pd->next_made) {
+    lock_guard hold(pd->mutex);
+    if (pd->fd < 0 || is_closing(pd)) continue;
+    for (poll_mode m : {poll_mode::read, poll_mode::write}) {
+      poll_desc::direction& d = pd->at(m);
+      if (d.deadline <= 0) continue;
+      if (d.deadline <= now) {
+        d.deadline = -1;  // nobody waits: the threads that did were sent away
+      } else {
+        arm(here, pd, m, d.deadline);
+      }
+    }
+    publish(pd, false);
+  }
+}
+
+nanos poll_time_left(poll_desc* pd, poll_mode m) noexcept {
+  lock_guard hold(pd->mutex);
+  const nanos deadline = pd->at(m).deadline;
+  return deadline == 0 ? forever : std::max<nanos>(deadline - nanotime(), 0);
 }
 
 void poll_evict(poll_desc* pd, g_list& woken) noexcept {
@@ -202,12 +237,11 @@ deadline_result poll_set_deadline(timer_heap& here, poll_desc* pd, poll_mode m, 
   deadline_result r;
   // The timer first: that may throw. If it fires at once, it waits for the lock.
   if (deadline > 0) {
-    auto passed = m == poll_mode::read ? read_deadline_passed : write_deadline_passed;
-    r = {change_timer(here, &d.passing, deadline, 0, passed, d.seq + 1).earliest, deadline};
+    r = {arm(here, pd, m, deadline), deadline};
   } else {
     del_timer(&d.passing);
+    ++d.seq;
   }
-  ++d.seq;
   d.deadline = deadline;
   publish(pd, false);
   if (deadline < 0) {

@@ -84,6 +84,12 @@ void poll_evict(poll_desc* pd, g_list& woken) noexcept;
 // For a new poller: registers all with it that were with the last one. 0 or an errno value.
 int poll_open_again() noexcept;
 
+// At the start of a run(): the end of the last one dropped the timers of all deadlines. Throws std::bad_alloc.
+void poll_set_deadlines_again(timer_heap& here);
+
+// Until the deadline of one direction; forever: there is none.
+nanos poll_time_left(poll_desc* pd, poll_mode m) noexcept;
+
 // After evict, when no call uses it any more: forgets the descriptor. Does not close fd.
 void poll_free(poll_desc* pd) noexcept;
 

@@ -190,6 +190,21 @@ class g_list {
     return g;
   }
 
+  bool has(const G* g) const noexcept {
+    const G* at = head_;
+    while (at && at != g) at = at->next;
+    return at != nullptr;
+  }
+
+  // g is in it.
+  void remove(G* g) noexcept {
+    g_list others;
+    while (G* first = pop_front()) {
+      if (first != g) others.push_back(first);
+    }
+    append(others);
+  }
+
   void append(g_list& other) noexcept {
     if (other.empty()) return;
     if (tail_) {

@@ -51,6 +51,7 @@ void* make_context(std::byte* top, float_control floating) noexcept {
 
 WEFT_NO_FAKE_STACK inline departure jump(departure d, void*& save, void* to) noexcept {
   static_assert(sizeof(saved_context) == 24);
+  void** where = &save;  // no input only: its register is another one's when somebody jumps back
   asm volatile(
       "lea -152(%%rsp), %%rsp\n\t"  // past the red zone
       "lea 1f(%%rip), %%r8\n\t"
@@ -68,15 +69,15 @@ WEFT_NO_FAKE_STACK inline departure jump(departure d, void*& save, void* to) noe
       "jmp *%%r8\n"
       "1:\n\t"
       "lea 128(%%rsp), %%rsp"
-      : "+D"(d.thread), "+S"(d.from), "+d"(d.after), "+c"(d.arg), "+a"(to)
-      : [save] "r"(&save)
+      : "+D"(d.thread), "+S"(d.from), "+d"(d.after), "+c"(d.arg), "+a"(to), [save] "+r"(where)
+      :
       : "rbx", "r8", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6",
         "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15",
 #if defined(__AVX512F__)
         "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27",
         "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5", "k6", "k7",
 #endif
-        "cc", "memory");
+        "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)", "cc", "memory");
   return d;
 }
 

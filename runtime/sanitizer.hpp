@@ -17,6 +17,7 @@ __attribute__((weak)) void __sanitizer_start_switch_fiber(void** fake_stack_save
 __attribute__((weak)) void __sanitizer_finish_switch_fiber(void* fake_stack_save, const void** old_bottom,
                                                            std::size_t* old_size);
 __attribute__((weak)) void __asan_unpoison_memory_region(const volatile void* address, std::size_t size);
+__attribute__((weak)) void* __asan_addr_is_in_fake_stack(void* fake_stack, void* address, void** begin, void** end);
 __attribute__((weak)) void __lsan_register_root_region(const void* begin, std::size_t size);
 __attribute__((weak)) void* __tsan_get_current_fiber(void);
 __attribute__((weak)) void* __tsan_create_fiber(unsigned flags);

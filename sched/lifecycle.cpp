@@ -15,6 +15,7 @@
 #include "sched/proc.hpp"
 
 #include <cstdlib>
+#include <cstring>
 #include <stdexcept>
 #include <system_error>
 
@@ -42,6 +43,17 @@ void ready_if_not_abandoned(G* g) noexcept {
   if (g->claim(no_ticket)) ready(g);
 }
 
+// With detect_stack_use_after_return, locals whose address is taken lie in frames apart; the stack points there.
+WEFT_NO_FAKE_STACK void show_fake_frames(const G* g, const std::byte* from, const std::byte* to) noexcept {
+  for (; from + sizeof(void*) <= to; from += sizeof(void*)) {
+    void *address, *begin, *end;
+    std::memcpy(&address, from, sizeof address);
+    if (!__asan_addr_is_in_fake_stack(g->fake_stack, address, &begin, &end)) continue;
+    __lsan_register_root_region(
+        begin, static_cast<std::size_t>(static_cast<std::byte*>(end) - static_cast<std::byte*>(begin)));
+  }
+}
+
 // What the frames of a goroutine own that never ran to its end is not a leak to LeakSanitizer: it can be reached from
 // there.
 void show_to_leak_sanitizer(G* g) noexcept {
@@ -50,6 +62,7 @@ void show_to_leak_sanitizer(G* g) noexcept {
   auto* from = static_cast<std::byte*>(g->context ? g->context : g->closure);
   if (!s || from < s->lo || from >= s->hi) return;
   __lsan_register_root_region(from, static_cast<std::size_t>(s->hi - from));
+  if (g->fake_stack && __asan_addr_is_in_fake_stack) show_fake_frames(g, from, s->hi);
 }
 
 bool is_unfinished(const G* g) noexcept {
@@ -155,7 +168,9 @@ void start_runtime(const scheduler_options& options) {
     sched.default_stacks = stack_class_for(options.stack_size);
     for (std::uint32_t i = 0; i < options.procs; ++i) make_p(i);
     reset_room_for_goroutines();
+    poll_set_deadlines_again(sched.all_ps[0].load(relaxed)->timers);
   } catch (...) {
+    if (P* first = sched.all_ps[0].load(relaxed)) first->timers.clear();
     end_as_only_copy();
     started.store(false, seq_cst);
     throw;
@@ -167,7 +182,7 @@ void start_runtime(const scheduler_options& options) {
   for (std::uint32_t i = options.procs; i-- > 0;) {
     P* p = sched.all_ps[i].load(relaxed);
     p->status.store(p_status::idle, relaxed);
-    p->next_look.store(0, relaxed);
+    p->next_look.store(p->timers.size() != 0, relaxed);
     p->has_turn.store(false, relaxed);
     idle_p_put(p);
   }
@@ -185,7 +200,7 @@ void stop_runtime() noexcept {
     }
   }
   netpoll_break();
-  wait_for_ms(nanotime() + sched.options.shutdown_grace);
+  wait_for_ms(saturating_add(nanotime(), sched.options.shutdown_grace));
 
   while (M* m = sched.all_ms.front()) {
     while (!m->finished.load(acquire)) {

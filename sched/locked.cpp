@@ -109,9 +109,11 @@ void start_locked_m(M* m, G* g) noexcept {
   {
     lock_guard hold(sched.mutex);
     --sched.idle_locked_ms;
-    owner->next_p = p;
+    if (!sched.shutting_down.load(relaxed)) {  // else it was woken for that, and may be gone
+      owner->next_p = p;
+      owner->parked.wakeup();  // under the lock, as in startm
+    }
   }
-  owner->parked.wakeup();
   stopm(m);
 }
 

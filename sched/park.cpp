@@ -114,6 +114,14 @@ void commit_timed(G* g, void* arg) noexcept {
   if (c.commit) c.commit(g, c.arg);
 }
 
+// A lock of ours may be held, and whoever wants that would never get to run.
+[[noreturn]] WEFT_NOINLINE void waits_inside(const G* g) noexcept {
+  fatal(
+      "goroutine {} waits inside an operation of weft: a move constructor, an assignment or a destructor of a "
+      "channel's values may not wait",
+      g->id);
+}
+
 }  // namespace
 
 M* park(M* m, after_switch commit, void* arg, wait_reason why) noexcept {
@@ -124,7 +132,7 @@ M* park(M* m, after_switch commit, void* arg, wait_reason why) noexcept {
     park_foreign(g, commit, arg, forever);
     return nullptr;
   }
-  WEFT_CHECK(m->depth.load(relaxed) == 1, "goroutine {} parks at depth {}", g->id, m->depth.load(relaxed));
+  if (WEFT_UNLIKELY(m->depth.load(relaxed) != 1)) waits_inside(g);
   P* p = m->p.load(relaxed);
   p->count.parks[static_cast<std::size_t>(why)].add();
   g->wait_since.store(sched.coarse_now.load(relaxed), relaxed);
@@ -260,6 +268,7 @@ void queue_again(G* g, void*) noexcept {
 M* yield_now(M* m) noexcept {
   G* g = m->g;
   P* p = m->p.load(relaxed);
+  if (WEFT_UNLIKELY(m->depth.load(relaxed) != 1)) waits_inside(g);
   p->count.yields.add();
   if (WEFT_UNLIKELY(stack_canaries_in_use())) stack_check_canary(g);
   if (WEFT_UNLIKELY(must_visit_scheduler(m, p))) {

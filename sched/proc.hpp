@@ -96,13 +96,15 @@ void forget_held_locks() noexcept;  // of what ran on this thread before
 bool detach_running(P* p) noexcept;                // sched: takes p from an M in user code; the caller owns p then
 void forget_detached(M* m) noexcept;               // sched: it came back
 void note_detached(M* m, bool computes) noexcept;  // sched: what it does without a P
-// Inside the runtime; the caller's P is stopped too. False: `deadline` came first, and some still run.
+// Inside the runtime; the caller's P is stopped too. False: some still run, and `deadline` came first, or without one
+// the end of run().
 bool stop_the_world(nanos deadline = forever) noexcept;
 void start_the_world() noexcept;
-[[nodiscard]] M* acquire_world(M* m) noexcept;  // inside the runtime: waits for other stoppers, then stops it
-void release_world() noexcept;                  // starts it again
-void stop_for_the_world(M* m) noexcept;         // by an M between goroutines
-std::uint32_t set_procs(std::uint32_t n);       // returns the old number. Throws std::bad_alloc
+// Inside the runtime: waits for other stoppers, then stops it. False: run() ends. A goroutine does not come back then.
+[[nodiscard]] bool acquire_world(M** m) noexcept;
+void release_world() noexcept;             // starts it again
+void stop_for_the_world(M* m) noexcept;    // by an M between goroutines
+std::uint32_t set_procs(std::uint32_t n);  // returns the old number. Nothing happens if run() ends. std::bad_alloc
 P* make_p(std::uint32_t id);
 
 // --- system calls (syscall.cpp)

@@ -44,6 +44,9 @@ void retire(P* p, P* heir) {
   p->status.store(p_status::dead, relaxed);
 }
 
+// Ms leave then, and their Ps with them: not all of them ever stand still.
+bool run_ends() noexcept { return sched.shutting_down.load(relaxed) || !sched.running.load(relaxed); }
+
 }  // namespace
 
 P* make_p(std::uint32_t id) {
@@ -65,7 +68,7 @@ bool stop_the_world(nanos deadline) noexcept {
   if (own) own->status.store(p_status::stopped, relaxed);
   while (!stop_what_stands_still(own)) {
     nanos now = nanotime();
-    if (now >= deadline) return false;
+    if (now >= deadline || (deadline == forever && run_ends())) return false;
     sched.mutex.release_lock();
     sched.stop_note.sleep_until(now + look_again_every);
     sched.stop_note.clear();
@@ -117,18 +120,25 @@ void start_the_world() noexcept {
   wakep();
 }
 
-M* acquire_world(M* m) noexcept {
+bool acquire_world(M** m) noexcept {
   while (!sched.world.try_acquire_lock()) {
     // Whoever stops the world waits for this P, too.
-    if (m) {
-      m = yield_now(m);
+    if (*m) {
+      *m = yield_now(*m);
     } else {
       timespec pause{0, look_again_every};
       nanosleep(&pause, nullptr);
     }
   }
-  stop_the_world();
-  return m;
+  if (stop_the_world()) return true;
+  {
+    lock_guard hold(sched.mutex);
+    sched.world_stopping.store(false, seq_cst);
+    if (*m) (*m)->p.load(relaxed)->status.store(p_status::running, relaxed);
+  }
+  sched.world.release_lock();
+  if (*m) *m = give_way(*m);  // for good
+  return false;
 }
 
 void release_world() noexcept {
@@ -146,7 +156,7 @@ std::uint32_t set_procs(std::uint32_t n) {
     leave_runtime(m);
     throw;
   }
-  m = acquire_world(m);
+  if (!acquire_world(&m)) return old;
   old = sched.procs.load(relaxed);
   P* own = m ? m->p.load(relaxed) : nullptr;
   if (own && own->id >= n) {

@@ -59,7 +59,10 @@ void trace_scheduler(nanos since_start) {
   text out;
   // With detail the world is stopped for the moment, since Gs are looked at; without, this costs next to nothing.
   bool detail = sched.options.trace_detail && sched.world.try_acquire_lock();
-  if (detail) stop_the_world();
+  if (detail && !stop_the_world()) {
+    sched.world.release_lock();
+    return;
+  }
   {
     lock_guard hold(sched.mutex);
     fmt::format_to(std::back_inserter(out),

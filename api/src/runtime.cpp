@@ -269,8 +269,9 @@ void add_living(rt::G* g, void* to) noexcept {
 std::vector<stack_use> stack_high_water() {
   auto uses = std::make_unique<rt::stack_uses>();
   rt::runtime_scope scope;
-  if (rt::measuring_stacks && rt::sched.running.load(rt::acquire)) {
-    scope.resumed_on(rt::acquire_world(scope.m()));
+  rt::M* m = scope.m();
+  if (rt::measuring_stacks && rt::sched.running.load(rt::acquire) && rt::acquire_world(&m)) {
+    scope.resumed_on(m);
     rt::copy_stack_uses(*uses);
     rt::for_each_g(add_living, uses.get());
     rt::release_world();
@@ -291,8 +292,10 @@ namespace {
 void dump_to(int fd) {
   rt::runtime_scope scope;
   if (!rt::sched.running.load(rt::acquire)) return;
+  rt::M* m = scope.m();
+  if (!rt::acquire_world(&m)) return;
+  scope.resumed_on(m);
   // Nobody is resumed while its stack is read.
-  scope.resumed_on(rt::acquire_world(scope.m()));
   rt::dump_goroutines(fd, rt::dump_of::all_goroutines, rt::names::demangled);
   rt::release_world();
 }
@@ -300,13 +303,8 @@ void dump_to(int fd) {
 }  // namespace
 
 void dump_goroutines(std::FILE* out) {
-  std::fflush(out);
-  const int fd = ::fileno(out);
-  if (fd >= 0) {
-    dump_to(fd);
-    return;
-  }
-  // A stream of memory, say. Nobody else's code runs while the world is held, so the dump waits in a file of its own.
+  // Nobody else's code runs while the world is held, neither that of a stream of memory nor that of a goroutine that
+  // reads the other end of a pipe: so the dump waits in a file of its own.
   const int held = ::memfd_create("weft-dump", MFD_CLOEXEC);
   if (held < 0) return;
   dump_to(held);
@@ -315,6 +313,7 @@ void dump_goroutines(std::FILE* out) {
   ::lseek(held, 0, SEEK_SET);
   while ((n = ::read(held, part, sizeof part)) > 0) std::fwrite(part, 1, static_cast<std::size_t>(n), out);
   ::close(held);
+  std::fflush(out);
 }
 
 }  // namespace weft

@@ -22,7 +22,8 @@ class registration {
       if (copy_ >= 0) net::sys::close(copy_);
       throw;
     }
-    if (!pd_) ec = net::system_error_code(error);
+    // The caller's own is registered already: it is the number for a copy that is missing.
+    if (!pd_) ec = net::system_error_code(error == EEXIST && copy_ < 0 ? -copy_ : error);
   }
   ~registration() {
     if (pd_) {

@@ -32,7 +32,7 @@ namespace {
 
 constexpr int signals_end = 65;
 constexpr std::size_t buffered = 16;
-constexpr unsigned char quit_mark = 0;
+constexpr unsigned char quit_mark = 0, changed_mark = 255;
 
 using signal_set = std::bitset<signals_end>;
 
@@ -44,6 +44,8 @@ struct registration {
 // What a handler reads. Written before the first handler is installed.
 std::atomic<int> pipe_in{-1};
 std::atomic<pid_t> owner{0};
+
+std::atomic<bool> mask_is_old{false};  // the thread's
 
 struct hub {
   // Held for a few instructions, and never while calling anything of weft that may suspend.
@@ -89,14 +91,53 @@ void deliver(int number) {
   }
 }
 
-void* feed(void*) noexcept {
+signal_set wanted_by_any(const hub& h) noexcept {
+  signal_set all;
+  for (const registration& r : h.registrations) all |= r.wanted;
+  return all;
+}
+
+// The thread takes what is asked for, and nothing else: every other thread may have it blocked, as what a parent
+// blocked stays blocked in the programs that it executes.
+void take_what_is_wanted() noexcept {
+  hub& h = the_hub();
+  std::lock_guard hold(h.mutex);
+  const signal_set wanted = wanted_by_any(h);
+  sigset_t blocked;
+  sigfillset(&blocked);
+  for (int i = 1; i < signals_end; ++i) {
+    if (wanted.test(static_cast<std::size_t>(i))) sigdelset(&blocked, i);
+  }
+  ::pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
+}
+
+void* feed(void* pipe_out) noexcept {
+  const auto from = static_cast<int>(reinterpret_cast<std::intptr_t>(pipe_out));
   ::pthread_setname_np(::pthread_self(), "weft-signals");
   for (;;) {
+    if (mask_is_old.exchange(false)) take_what_is_wanted();
     unsigned char byte;
-    ssize_t n = ::read(the_hub().pipe_out, &byte, 1);
-    if (n == 1 && byte == quit_mark) return nullptr;
-    if (n == 1) deliver(byte);
+    ssize_t n = ::read(from, &byte, 1);
+    if (n < 0 && errno == EINTR) continue;
+    if (n != 1) {
+      {
+        hub& h = the_hub();
+        std::lock_guard hold(h.mutex);
+        h.fed = false;
+        h.pipe_out = -1;  // its number may be another's by now: not closed
+      }
+      rt::print_error("weft: the pipe of the signal channels is gone: they receive nothing more\n");
+      return nullptr;
+    }
+    if (byte == quit_mark) return nullptr;
+    if (byte != changed_mark) deliver(byte);
   }
+}
+
+// By who changes what is wanted. A mark that finds the pipe full is not missed: the thread comes by soon.
+void tell_thread() noexcept {
+  mask_is_old.store(true);
+  [[maybe_unused]] ssize_t n = ::write(pipe_in.load(std::memory_order_relaxed), &changed_mark, 1);
 }
 
 // Not under hub::mutex: a full pipe empties only while the thread can deliver.
@@ -137,9 +178,9 @@ int start_thread(hub& h) noexcept {
   if (h.fed) return 0;
   sigset_t all, mask;
   sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &mask);  // the thread inherits it: no handler runs there
+  ::pthread_sigmask(SIG_SETMASK, &all, &mask);  // the thread inherits it, and then takes what is wanted
   pthread_t thread;
-  int error = ::pthread_create(&thread, nullptr, feed, nullptr);
+  int error = ::pthread_create(&thread, nullptr, feed, reinterpret_cast<void*>(std::intptr_t{h.pipe_out}));
   if (error == 0) ::pthread_detach(thread);
   h.fed = error == 0;
   ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
@@ -166,12 +207,6 @@ void uninstall(hub& h, const signal_set& which) noexcept {
   }
 }
 
-signal_set wanted_by_any(const hub& h) noexcept {
-  signal_set all;
-  for (const registration& r : h.registrations) all |= r.wanted;
-  return all;
-}
-
 // True: the thread has to be stopped.
 bool no_more_use(hub& h) noexcept { return h.registrations.empty() && std::exchange(h.fed, false); }
 
@@ -193,6 +228,7 @@ int add(hub& h, const registration& r, bool* thread_in_vain) {
     return error;
   }
   h.registrations.push_back(r);
+  tell_thread();
   return 0;
 }
 
@@ -239,6 +275,7 @@ void stop_signals(const chan<int>& c) {
     h.registrations.erase(found);  // the caller has a handle: this is not the last
     uninstall(h, before & ~wanted_by_any(h));
     last = no_more_use(h);
+    if (!last) tell_thread();
     rt::sched.external_sources.fetch_sub(1, rt::relaxed);
   }
   if (last) stop_thread();

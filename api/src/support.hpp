@@ -26,6 +26,12 @@ inline rt::nanos deadline_after(std::int64_t d) noexcept {
   return d >= detail::never_ns ? rt::forever : rt::saturating_add(rt::nanotime(), d);
 }
 
+// Until a deadline; rt::forever: there is none. Points long before now and rt::forever are in its range.
+inline rt::nanos time_until(rt::nanos deadline) noexcept {
+  if (deadline == rt::forever) return rt::forever;
+  return deadline < 0 ? -1 : deadline - rt::nanotime();
+}
+
 // 0: no runtime is running.
 inline std::uint64_t number_of_run() noexcept {
   return rt::sched.running.load(rt::acquire) ? rt::sched.run_number.load(rt::relaxed) : 0;
@@ -40,7 +46,7 @@ template <class TryFor, class HasResult>
 auto try_in_turns(std::int64_t timeout, TryFor try_for, HasResult has_result) {
   const rt::nanos deadline = deadline_after(timeout);
   for (;;) {
-    rt::nanos left = deadline == rt::forever ? rt::forever : deadline - rt::nanotime();
+    rt::nanos left = time_until(deadline);
     auto r = try_for(std::min(left, foreign_look_again));
     if (has_result(r) || left <= 0) return r;
   }

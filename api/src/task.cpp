@@ -86,7 +86,7 @@ bool task_wait(task_state* t, std::int64_t timeout) {
   if (scope.m()) return wait_once(scope, t, timeout);
   rt::nanos deadline = deadline_after(timeout);
   for (;;) {
-    rt::nanos left = deadline == rt::forever ? foreign_look_again : deadline - rt::nanotime();
+    rt::nanos left = time_until(deadline);
     if (left <= 0) return task_done(t);
     if (wait_once(scope, t, std::min(left, foreign_look_again))) return true;
   }

@@ -275,7 +275,8 @@ constexpr const element& element_for() noexcept {
 }  // namespace detail
 
 // A channel of T, or of signals without a value (void). The channel lives as long as a handle to it does. A call makes
-// no handle of its own: the one through which it waits must live, and not be assigned to, until it returns.
+// no handle of its own: the one through which it waits must live, and not be assigned to, until it returns. T's move
+// constructor and destructor run under the channel's lock: they may not wait, which is fatal.
 template <class T>
 class chan : public detail::chan_handle, public detail::send_ops<T, chan<T>>, public detail::recv_ops<T, chan<T>> {
  public:

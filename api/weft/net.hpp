@@ -102,8 +102,9 @@ class WEFT_API endpoint {
 inline std::string to_string(const endpoint& e) { return e.to_string(); }
 
 // The addresses of host and service (a name or a number; "" for none), in the order in which they should be tried. What
-// is not numeric is looked up with the system's resolver, on a thread of its own: other goroutines run meanwhile.
-// Anywhere.
+// is not numeric is looked up with the system's resolver, on a thread of its own: other goroutines run meanwhile. A
+// number beyond 65535, and what no name can be: invalid_argument. Anywhere; a thread that is no goroutine gets
+// operation_canceled if run() ends meanwhile.
 WEFT_API std::vector<endpoint> resolve(const std::string& host, const std::string& service);
 WEFT_API std::vector<endpoint> resolve(const std::string& host, const std::string& service, std::error_code& ec);
 

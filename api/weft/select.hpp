@@ -64,6 +64,40 @@ class borrowed_chan {
 inline chan_handle owned_chan(chan_handle&& c) noexcept { return std::move(c); }
 inline chan_handle owned_chan(const borrowed_chan& c) noexcept { return c.owned(); }
 
+// Whether a handler's parameter is std::optional<T>. Where T itself can be made of an optional, as std::any can, only
+// the handler's type tells; one with several call operators, or a template, then counts as taking the optional.
+template <class T>
+struct parameter_of {
+  using type = T;
+};
+template <class R, class A>
+struct parameter_of<R (*)(A)> {
+  using type = std::remove_cvref_t<A>;
+};
+template <class R, class A>
+struct parameter_of<R (*)(A) noexcept> : parameter_of<R (*)(A)> {};
+template <class R, class C, class A>
+struct parameter_of<R (C::*)(A)> : parameter_of<R (*)(A)> {};
+template <class R, class C, class A>
+struct parameter_of<R (C::*)(A) const> : parameter_of<R (*)(A)> {};
+template <class R, class C, class A>
+struct parameter_of<R (C::*)(A) noexcept> : parameter_of<R (*)(A)> {};
+template <class R, class C, class A>
+struct parameter_of<R (C::*)(A) const noexcept> : parameter_of<R (*)(A)> {};
+
+template <class F, class T>
+consteval bool takes_optional() {
+  if constexpr (!std::is_invocable_v<F&, std::optional<T>>) {
+    return false;
+  } else if constexpr (!std::is_invocable_v<F&, T>) {
+    return true;
+  } else if constexpr (requires { &F::operator(); }) {
+    return !std::is_same_v<typename parameter_of<decltype(&F::operator())>::type, T>;
+  } else {
+    return !std::is_same_v<typename parameter_of<F>::type, T>;
+  }
+}
+
 // What select asks of a case: its operation, and what to do when it was chosen.
 //   op()       the operation, for channel cases
 //   run(s)     after it was done with status s
@@ -81,7 +115,7 @@ class recv_case {
   void run(chan_status s) {
     std::optional<T> v;
     if (s == chan_status::done) v.emplace(value_.take());
-    if constexpr (std::is_invocable_v<F&, std::optional<T>>) {
+    if constexpr (takes_optional<F, T>()) {
       handler_(std::move(v));
     } else if constexpr (std::is_invocable_v<F&, T>) {
       if (!v) throw_channel_closed("receive, by a handler that takes only values,");
@@ -317,7 +351,8 @@ class select_case {
  public:
   template <class Case>
     requires(!std::is_same_v<std::remove_cvref_t<Case>, select_case>)
-  select_case(Case&& c) : case_(make(std::move(c))) {}  // NOLINT: implicit, so that push_back(on_recv(...)) works
+  select_case(Case&& c)  // NOLINT: implicit, so that push_back(on_recv(...)) works
+      : case_(make(std::remove_cvref_t<Case>(std::forward<Case>(c)))) {}
 
  private:
   friend std::size_t select(std::vector<select_case>& cases);

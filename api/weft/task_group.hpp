@@ -10,6 +10,7 @@
 #include <weft/go.hpp>
 #include <weft/sync.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -140,13 +141,13 @@ class task_group {
     if (e) std::rethrow_exception(e);
   }
 
-  // At most n of the goroutines run at once; before the first go(). 0: std::invalid_argument; later: std::logic_error.
+  // At most n of the goroutines run at once, or all if n is beyond what a semaphore counts; before the first go(). 0: std::invalid_argument; later: std::logic_error.
   void set_limit(std::size_t n) {
     if (n == 0) throw std::invalid_argument("weft::task_group::set_limit: 0");
     if (state_.use_count() > 1) {
       throw std::logic_error("weft::task_group::set_limit: goroutines of the group are running");
     }
-    state_->places.emplace(static_cast<std::ptrdiff_t>(n));
+    state_->places.emplace(static_cast<std::ptrdiff_t>(std::min(n, static_cast<std::size_t>(semaphore::max()))));
   }
 
  private:

@@ -969,6 +969,30 @@ TEST_CASE("names") {
     CHECK(!weft::net::resolve("localhost", "").empty());
     CHECK(code_of([] { weft::net::resolve("", ""); }) == std::errc::invalid_argument);
     CHECK(code_of([] { tcp_stream::connect("localhost:no-such-service"); }) == std::errc::invalid_argument);
+    for (const char* port_that_does_not_fit : {"65536", "65616", "99999", " 80"}) {
+      INFO(port_that_does_not_fit);
+      CHECK(code_of([&] { weft::net::resolve("localhost", port_that_does_not_fit); }) == std::errc::invalid_argument);
+    }
+    CHECK(code_of([] { weft::net::resolve(std::string("localhost\0.example.org", 22), "80"); }) ==
+          std::errc::invalid_argument);
+  });
+}
+
+TEST_CASE("a time limit of long ago") {
+  weft::run([] {
+    auto long_ago = (weft::time_point::min)();
+    CHECK(code_of([&] { tcp_stream::connect("localhost:1", long_ago); }) == std::errc::timed_out);
+    CHECK(code_of([&] { tcp_stream::connect("127.0.0.1:1", long_ago); }) == std::errc::timed_out);
+  });
+}
+
+TEST_CASE("a stream adopts no datagram socket") {
+  weft::run([] {
+    int fds[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_DGRAM, 0, fds) == 0);
+    CHECK(code_of([&] { tcp_stream::adopt(fds[0]); }) == std::errc::wrong_protocol_type);
+    CHECK(::close(fds[0]) == 0);  // it stayed ours
+    ::close(fds[1]);
   });
 }
 

@@ -9,6 +9,10 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <fcntl.h>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -1677,4 +1681,53 @@ TEST_CASE("dump_goroutines: into a stream that has no descriptor") {
   CHECK(all.starts_with("before\ngoroutine "));
   CHECK(all.find("'main' [running]") != std::string::npos);
   CHECK(all.ends_with("after\n"));
+}
+
+TEST_CASE("options: a shutdown_grace for ever is one") {
+  std::atomic<bool> ended{false};
+  weft::run(
+      [&] {
+        weft::go([&] {
+          compute_for(100ms);
+          ended = true;
+        });
+        weft::sleep(a_while);
+      },
+      {.procs = 2, .shutdown_grace = std::chrono::nanoseconds::max()});
+  CHECK(ended);
+}
+
+TEST_CASE("task_group: the largest limit is none") {
+  weft::run([] {
+    weft::task_group g;
+    g.set_limit(SIZE_MAX);
+    std::atomic<int> ran{0};
+    for (int i = 0; i < 10; ++i) g.go([&] { ++ran; });
+    g.wait();
+    CHECK(ran == 10);
+  });
+}
+
+TEST_CASE("dump_goroutines into a full pipe that a goroutine reads later") {
+  weft::run([] {
+    int fds[2];
+    REQUIRE(::pipe(fds) == 0);
+    const int room = ::fcntl(fds[1], F_SETPIPE_SZ, 4096);
+    const std::string full(static_cast<std::size_t>(room), ' ');
+    REQUIRE(::write(fds[1], full.data(), full.size()) == room);
+    auto size = weft::spawn([&] {
+      weft::sleep(20ms);
+      std::size_t all = 0;
+      char part[512];
+      for (ssize_t n; (n = weft::blocking([&] { return ::read(fds[0], part, sizeof part); })) > 0;) {
+        all += static_cast<std::size_t>(n);
+      }
+      return all;
+    });
+    std::FILE* out = ::fdopen(fds[1], "w");
+    weft::dump_goroutines(out);
+    std::fclose(out);
+    CHECK(size.join() > full.size());
+    ::close(fds[0]);
+  });
 }

@@ -3,9 +3,11 @@
 #include "tests/go/helpers.hpp"
 #include "tests/support/catch.hpp"
 
+#include <any>
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -735,5 +737,35 @@ TEST_CASE("select: random parties on random channels keep the sum") {
       while (k.try_recv(v) == recv_result::value) got += v;
     }
     CHECK(sent == got);
+  });
+}
+
+TEST_CASE("select: a handler that takes std::any gets the value, not an optional") {
+  weft::run([] {
+    chan<std::any> c(2);
+    c.send(5);
+    c.send(6);
+    select(on_recv(c, [](std::any v) { CHECK(std::any_cast<int>(&v) != nullptr); }));
+    select(on_recv(c, [](std::optional<std::any> v) { CHECK((v && std::any_cast<int>(&*v) != nullptr)); }));
+    c.close();
+    CHECK_THROWS_AS(select(on_recv(c, [](std::any) {})), weft::channel_closed);
+    select(on_recv(c, [](std::optional<std::any> v) { CHECK(!v); }));
+  });
+}
+
+TEST_CASE("select: a case that was named stays whole when it is put into a list") {
+  weft::run([] {
+    chan<int> c(2);
+    c.send(1);
+    c.send(2);
+    int sum = 0;
+    std::function<void(int)> add = [&](int v) { sum += v; };
+    auto named = on_recv(weft::recv_chan<int>(c), add);
+    std::vector<weft::select_case> one, other;
+    one.push_back(named);
+    other.push_back(named);
+    select(one);
+    select(other);
+    CHECK(sum == 3);
   });
 }

@@ -134,6 +134,8 @@ namespace {
 
 bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
+}  // namespace
+
 // Letters, digits, hyphens, underscores and dots; bytes beyond ASCII are for the resolver. What has only digits and
 // dots is an address or wrong.
 bool may_be_name(std::string_view s) noexcept {
@@ -152,10 +154,8 @@ bool may_be_service(std::string_view s) noexcept {
     bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
     if (!letter && !is_digit(c) && c != '-' && c != '_' && c != '.' && c != '+') return false;
   }
-  return !s.empty() && s.size() < 64;
+  return !s.empty() && s.size() < 64 && !is_digit(s.front());
 }
-
-}  // namespace
 
 std::optional<std::uint16_t> parse_port(std::string_view s) noexcept {
   std::uint32_t n = 0;
@@ -213,7 +213,7 @@ std::optional<host_port> split_host_port(std::string_view text) {
   r.port = text.substr(colon + 1);
   if (std::optional<std::uint16_t> port = parse_port(r.port)) {
     r.number = *port;
-  } else if (!may_be_service(r.port) || is_digit(r.port.front())) {
+  } else if (!may_be_service(r.port)) {
     return std::nullopt;
   } else {
     r.port_is_name = true;

@@ -1,5 +1,6 @@
 #include "api/src/net/fd_mutex.hpp"
 
+#include "api/src/support.hpp"
 #include "runtime/fatal.hpp"
 #include "sched/park.hpp"
 
@@ -130,6 +131,42 @@ bool fd_mutex::inherit(side s) noexcept {
   return !(old & closing);
 }
 
+// Under mutex_, by a waiter that is in the queue. False: a grant or the end is on its way to it, and it stays.
+bool fd_mutex::count_out(side s) noexcept {
+  std::uint64_t old = word_.load(relaxed);
+  do {
+    if (old & closing || !(old & waiters(s))) return false;
+  } while (!word_.compare_exchange_weak(old, old - one_waiter(s), acq_rel, relaxed));
+  return true;
+}
+
+// Under mutex_, which it gives up; g is in the queue. Whoever has the turn may be left behind by its run(), and nobody
+// says so to a thread: it looks again now and then, and leaves when that run() is over. Whoever takes it out of the
+// queue, under mutex_, wakes it.
+entry fd_mutex::wait_as_thread(side s, rt::G* g) noexcept {
+  turn& t = turn_of(s);
+  const std::uint64_t run = number_of_run();
+  g->reason = rt::wait_reason::io_turn;
+  g->set_state(rt::g_state::running, rt::g_state::waiting);
+  g->thread_note.clear();
+  mutex_.release_lock();
+  while (!g->thread_note.sleep_until(rt::nanotime() + foreign_look_again)) {
+    rt::lock_guard hold(mutex_);
+    if (!t.waiting.has(g)) continue;
+    const bool leaves = run != 0 && number_of_run() != run && count_out(s);
+    if (!leaves && !inherit(s)) continue;
+    t.waiting.remove(g);
+    g->set_state(rt::g_state::waiting, rt::g_state::running);
+    return leaves ? entry::closed_meanwhile : entry::inherited;
+  }
+  if (g->wake_value != &granted_mark) return entry::closed_meanwhile;
+  come_back(s);
+  if (run == 0 || number_of_run() == run) return entry::entered;
+  word_.fetch_add(user, relaxed);  // the turn goes on to the next, and we are no less a user than if we never had it
+  (void)unlock(s);
+  return entry::closed_meanwhile;
+}
+
 entry fd_mutex::wait_for_turn(side s) noexcept {
   rt::runtime_scope scope;
   turn& t = turn_of(s);
@@ -150,6 +187,7 @@ entry fd_mutex::wait_for_turn(side s) noexcept {
   rt::G* g = scope.g();
   g->wake_value = nullptr;
   t.waiting.push_back(g);
+  if (WEFT_UNLIKELY(!scope.m())) return wait_as_thread(s, g);
   scope.resumed_on(rt::park(scope.m(), unlock_mutex, &mutex_, rt::wait_reason::io_turn));
   if (g->wake_value != &granted_mark) return entry::closed_meanwhile;
   come_back(s);

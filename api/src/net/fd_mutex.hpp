@@ -19,7 +19,8 @@
 // "Left behind": a goroutine that waits when its run() ends never comes back, and what it has or wants must not be lost
 // with it. One that waits for its turn is skipped by the grant that meets it. One that has its turn says so while it
 // waits (away): before it enters the runtime, where it may be suspended for good, until just before it leaves it, so
-// that one which runs on is never taken for lost. Who finds such a mark of an abandoned goroutine inherits the turn.
+// that one which runs on is never taken for lost. Who finds such a mark of an abandoned goroutine inherits the turn. A
+// thread that waits looks for one now and then, or leaves when its run() is over.
 // Both are users no more once that is noticed; only one that was stopped elsewhere stays a user for ever.
 #pragma once
 
@@ -74,6 +75,8 @@ class fd_mutex {
   static constexpr std::uint64_t waiters(side s) noexcept { return count_mask * one_waiter(s); }
 
   entry wait_for_turn(side s) noexcept;
+  entry wait_as_thread(side s, rt::G* g) noexcept;
+  bool count_out(side s) noexcept;
   enum class granted : std::uint8_t { passed_on, skipped, refused };
   [[nodiscard]] granted grant(side s) noexcept;
   [[nodiscard]] leave unlock_slow(side s) noexcept;

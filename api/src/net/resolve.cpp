@@ -5,6 +5,7 @@
 
 #include "api/src/net/address.hpp"
 #include "api/src/net/descriptor.hpp"
+#include "api/src/support.hpp"
 #include "weft/context.hpp"
 #include "weft/go.hpp"
 #include "weft/select.hpp"
@@ -88,14 +89,20 @@ std::vector<endpoint> resolve_within(std::string host, std::string service, rt::
     l->done.close();
   });
 
-  auto limit = std::chrono::nanoseconds(deadline == rt::forever ? rt::forever : deadline - rt::nanotime());
-  switch (select(on_recv(l->done), on_recv(ctx.done()), on_timeout(limit))) {
-    case 0: break;
+  auto wait = [&](rt::nanos limit) {
+    return select(on_recv(l->done), on_recv(ctx.done()), on_timeout(std::chrono::nanoseconds(limit)));
+  };
+  // Nobody tells a thread of the end of run(): it looks.
+  const std::uint64_t run = number_of_run();
+  const bool goroutine = rt::this_m() != nullptr;
+  auto over = [&] { return !goroutine && (number_of_run() != run || ctx.err()); };
+  const rt::nanos limit = time_until(deadline);
+  switch (goroutine ? wait(limit) : try_in_turns(limit, wait, [&](std::size_t i) { return i != 2 || over(); })) {
+    case 0: ec = l->ec; return std::move(l->found);
     case 1: ec = ctx.err(); return {};
-    default: ec = system_error_code(ETIMEDOUT); return {};
+    default: ec = !over() ? system_error_code(ETIMEDOUT) : ctx.err() ? ctx.err() : system_error_code(ECANCELED);
   }
-  ec = l->ec;
-  return std::move(l->found);
+  return {};
 }
 
 }  // namespace
@@ -106,6 +113,11 @@ std::vector<endpoint> resolve(const std::string& host, const std::string& servic
   std::optional<std::uint16_t> port = service.empty() ? std::uint16_t{0} : parse_port(service);
   if (port) {
     if (std::optional<endpoint> e = parse_ip(host, *port)) return {*e};
+  }
+  // What getaddrinfo would cut short: a port beyond 65535 loses its upper bits there, a name what follows a NUL.
+  if ((!port && !may_be_service(service)) || (!host.empty() && !may_be_name(host) && !parse_ip(host, 0))) {
+    ec = system_error_code(EINVAL);
+    return {};
   }
   return resolve_within(host, service, rt::forever, background(), ec);
 }

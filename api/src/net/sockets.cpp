@@ -2,6 +2,7 @@
 
 #include "api/src/net/descriptor.hpp"
 #include "api/src/net/syscalls.hpp"
+#include "api/src/support.hpp"
 #include "weft/context.hpp"
 #include "weft/select.hpp"
 #include "weft/task.hpp"
@@ -18,17 +19,20 @@ constexpr rt::nanos first_pause = rt::millisecond, longest_pause = 20 * rt::mill
 
 int family_of(const endpoint& e) noexcept { return e.is_v4() ? AF_INET : e.is_v6() ? AF_INET6 : AF_UNIX; }
 
-void sleep_for(rt::nanos d) {
+// False: on a thread, and run() has ended.
+bool sleep_for(rt::nanos d) {
   rt::runtime_scope scope;
   if (scope.m()) {
     scope.resumed_on(rt::sleep_until(scope.m(), rt::nanotime() + d));
-  } else {
-    timespec pause{static_cast<time_t>(d / rt::second), static_cast<long>(d % rt::second)};
-    nanosleep(&pause, nullptr);
+    return true;
   }
+  const std::uint64_t run = number_of_run();
+  timespec pause{static_cast<time_t>(d / rt::second), static_cast<long>(d % rt::second)};
+  nanosleep(&pause, nullptr);
+  return run != 0 && number_of_run() == run;
 }
 
-void sleep_in_turn(descriptor& d, side s, rt::nanos pause) {
+bool sleep_in_turn(descriptor& d, side s, rt::nanos pause) {
   rt::M* m = rt::this_m();
   if (!m) return sleep_for(pause);
   d.mutex.go_away(s, m->g);
@@ -40,6 +44,7 @@ void sleep_in_turn(descriptor& d, side s, rt::nanos pause) {
     throw;
   }
   d.mutex.come_back(s);
+  return true;
 }
 
 // Ends the wait for a connection when ctx is cancelled. A goroutine of its own, and not a callback of ctx.stop_token():
@@ -98,9 +103,9 @@ descriptor* dial_once(int type, const endpoint& to, rt::nanos deadline, const co
   int n = sys::connect(fd, to.data(), to.size());
   // A unix socket says EAGAIN when the listener's queue is full, and gives no event when that changes.
   for (rt::nanos pause = first_pause; n == -EAGAIN && !ctx.err(); pause = std::min(2 * pause, longest_pause)) {
-    if (rt::nanotime() >= deadline) break;
-    sleep_for(pause);
-    n = sys::connect(fd, to.data(), to.size());
+    const rt::nanos left = time_until(deadline);
+    if (left <= 0) break;
+    n = sleep_for(std::min(pause, left)) ? sys::connect(fd, to.data(), to.size()) : -ECANCELED;
   }
   bool pending = n == -EINPROGRESS || n == -EINTR || n == -EALREADY;
   if (n < 0 && n != -EISCONN && !pending) {
@@ -200,9 +205,10 @@ int accept_descriptor(descriptor* d, sockaddr_storage* from, socklen_t* size, st
         if (sys::poll_once(d->fd, false) == 0) {  // the system complains before it looks for a connection
           s = wait_in_turn(*d, rt::poll_mode::read);
         } else {
-          sleep_in_turn(*d, side::read, pause);
+          const rt::nanos left = rt::poll_time_left(d->pd, rt::poll_mode::read);
+          s = sleep_in_turn(*d, side::read, std::min(pause, left)) ? rt::poll_check(d->pd, rt::poll_mode::read)
+                                                                   : rt::poll_status::closing;
           pause = std::min(2 * pause, longest_pause);
-          s = rt::poll_check(d->pd, rt::poll_mode::read);
         }
         if (s == rt::poll_status::ok) continue;
         ec = to_error_code(s);
@@ -238,7 +244,7 @@ descriptor* adopt_stream(int fd, std::error_code& ec) {
   ec.clear();
   sockaddr_storage peer;
   socklen_t size = 0;
-  int n = sys::peer_name(fd, &peer, &size);
+  int n = sys::is_stream(fd) ? sys::peer_name(fd, &peer, &size) : -EPROTOTYPE;
   if (n == 0) n = sys::set_nonblocking(fd);
   if (n < 0) {
     ec = system_error_code(-n);  // and fd stays the caller's

@@ -79,6 +79,12 @@ int set_option(int fd, int level, int name, int value) noexcept {
   return ::setsockopt(fd, level, name, &value, sizeof value) == 0 ? 0 : -errno;
 }
 
+bool is_stream(int fd) noexcept {
+  int type;
+  socklen_t size = sizeof type;
+  return ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type == SOCK_STREAM;
+}
+
 int pending_error(int fd) noexcept {
   int value = 0;
   socklen_t size = sizeof value;

@@ -18,9 +18,9 @@ int set_nodelay_on(int fd, bool on) noexcept { return sys::set_option(fd, IPPROT
 // With several addresses, none of them may use up all the time; but two seconds are worth a try.
 rt::nanos share_of(rt::nanos deadline, std::size_t addresses_left) noexcept {
   if (deadline == rt::forever || addresses_left == 1) return deadline;
-  rt::nanos now = rt::nanotime(), left = deadline - now;
+  rt::nanos left = time_until(deadline);
   if (left <= 0) return deadline;
-  return now + std::min(left, std::max(left / static_cast<rt::nanos>(addresses_left), 2 * rt::second));
+  return deadline - left + std::min(left, std::max(left / static_cast<rt::nanos>(addresses_left), 2 * rt::second));
 }
 
 descriptor* connect_to(const endpoint& to, rt::nanos deadline, const context& ctx, std::error_code& ec) {

@@ -75,8 +75,8 @@ template <class T>
 class slot {
  public:
   slot() noexcept = default;
-  slot(slot&&) noexcept {}  // only empty ones move
-  slot& operator=(slot&&) = delete;
+  slot(const slot&) noexcept {}  // only empty ones are copied
+  slot& operator=(const slot&) = delete;
   void* address() noexcept { return bytes_; }
   T* get() noexcept { return std::launder(reinterpret_cast<T*>(bytes_)); }
   // Moves the element out and ends its life here.

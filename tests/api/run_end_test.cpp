@@ -1,0 +1,198 @@
+// What the end of a run() does to sockets, and to threads that are no goroutines and wait in one.
+#include "tests/go/helpers.hpp"
+#include "tests/support/catch.hpp"
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+using namespace weft::test;
+using weft::net::tcp_listener;
+using weft::net::tcp_stream;
+
+namespace {
+
+struct connection {
+  tcp_stream client, server;
+  static connection make() {
+    auto l = tcp_listener::bind("127.0.0.1:0");
+    auto c = tcp_stream::connect(l.local_endpoint());
+    return {std::move(c), l.accept()};
+  }
+};
+
+// A thread in one call, and what came of it.
+class caller {
+ public:
+  explicit caller(std::function<void(std::error_code&)> call)
+      : thread_([this, call = std::move(call)] {
+          call(ec_);
+          done_ = true;
+        }) {}
+  // Outside a run(). Nothing: it still waits.
+  std::error_code result() {
+    for (int i = 0; i < 5000 && !done_; ++i) ::usleep(1000);
+    if (!done_) {
+      thread_.detach();
+      FAIL("the thread still waits");
+    }
+    thread_.join();
+    return ec_;
+  }
+
+ private:
+  std::error_code ec_;
+  std::atomic<bool> done_{false};
+  std::thread thread_;
+};
+
+std::error_code at_the_end_of_run(const std::function<void()>& before, std::function<void(std::error_code&)> call) {
+  std::unique_ptr<caller> c;
+  weft::run([&] {
+    before();
+    c = std::make_unique<caller>(std::move(call));
+    weft::sleep(50ms);
+  });
+  return c->result();
+}
+
+}  // namespace
+
+TEST_CASE("run() ends: a thread whose turn to read a goroutine has") {
+  static connection c;
+  auto others = [] {
+    c = connection::make();
+    weft::go([] {
+      char byte;
+      std::error_code ec;
+      c.client.read({&byte, 1}, ec);
+    });
+    weft::sleep(a_while);
+  };
+  CHECK(at_the_end_of_run(others, [](std::error_code& ec) {
+          char byte;
+          c.client.read({&byte, 1}, ec);
+        }) == std::errc::operation_canceled);
+  c.client.close();
+}
+
+TEST_CASE("run() ends: a thread whose turn to accept a thread has") {
+  static tcp_listener l;
+  std::unique_ptr<caller> first, second;
+  weft::run([&] {
+    l = tcp_listener::bind("127.0.0.1:0");
+    first = std::make_unique<caller>([](std::error_code& ec) { l.accept(ec); });
+    weft::sleep(50ms);
+    second = std::make_unique<caller>([](std::error_code& ec) { l.accept(ec); });
+    weft::sleep(50ms);
+  });
+  CHECK(first->result() == std::errc::operation_canceled);
+  CHECK(second->result() == std::errc::operation_canceled);
+  l.close();
+}
+
+TEST_CASE("run() ends: threads that look names up") {
+  std::atomic<bool> stop{false};
+  std::vector<std::unique_ptr<caller>> callers;
+  for (int i = 0; i < 3; ++i) {
+    callers.push_back(std::make_unique<caller>([&](std::error_code& ec) {
+      while (!stop) {
+        try {
+          weft::net::resolve("localhost", "80", ec);
+        } catch (const std::logic_error&) {
+          ::usleep(100);  // no run() just now
+        }
+      }
+    }));
+  }
+  for (int i = 0; i < 60; ++i) weft::run([i] { weft::sleep(i % 4 * 1ms); });
+  stop = true;
+  for (auto& c : callers) c->result();
+}
+
+TEST_CASE("run() ends: a thread that looks for room in the queue of a unix socket") {
+  static weft::net::unix_listener l;
+  const std::string path = "@weft-run-end-" + std::to_string(::getpid());
+  std::vector<int> waiting;
+  auto fill = [&] {
+    l = weft::net::unix_listener::bind(path, {.backlog = 1});
+    sockaddr_un a{};
+    a.sun_family = AF_UNIX;
+    std::memcpy(a.sun_path + 1, path.data() + 1, path.size() - 1);
+    for (int i = 0; i < 3; ++i) {
+      waiting.push_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0));
+      ::connect(waiting.back(), reinterpret_cast<sockaddr*>(&a),
+                static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size()));
+    }
+  };
+  CHECK(at_the_end_of_run(fill, [&](std::error_code& ec) { weft::net::unix_stream::connect(path, ec); }) ==
+        std::errc::operation_canceled);
+  for (int fd : waiting) ::close(fd);
+  l.close();
+}
+
+TEST_CASE("run() ends: deadlines of sockets go on") {
+  connection c;
+  char byte;
+  std::error_code ec;
+  weft::run([&] {
+    c = connection::make();
+    c.client.set_read_deadline(clock::now() + 20ms);
+  });
+  ::usleep(40'000);
+  weft::run([&] {
+    c.server.write("x");
+    weft::sleep(a_while);
+    CHECK(c.client.read({&byte, 1}, ec) == 0);
+    CHECK(ec == std::errc::timed_out);
+    c.client.set_read_deadline(clock::now() + 200ms);
+  });
+  weft::run([&] {
+    CHECK(c.client.read({&byte, 1}, ec) == 1);  // what came before
+    auto limit = weft::after_func(late, [&] { c.client.close(); });
+    c.client.read({&byte, 1}, ec);
+    CHECK(ec == std::errc::timed_out);
+    limit.stop();
+  });
+}
+
+TEST_CASE("run() ends: who stops the world") {
+  std::atomic<bool> stop{false};
+  auto change = [&](std::error_code&) {
+    for (unsigned n = 1; !stop; n = 3 - n) {
+      try {
+        weft::set_procs(n);
+      } catch (const std::logic_error&) {
+        ::usleep(100);  // no run() just now
+      }
+    }
+  };
+  caller procs(change);
+  caller dumps([&](std::error_code&) {
+    std::FILE* nowhere = std::fopen("/dev/null", "w");
+    while (!stop) weft::dump_goroutines(nowhere);
+    std::fclose(nowhere);
+  });
+  for (int i = 0; i < fewer(300); ++i) {
+    weft::run([i] {
+      for (int k = 0; k < 4; ++k) {
+        weft::go([] {
+          for (unsigned n = 1;; n = 3 - n) weft::set_procs(n);
+        });
+      }
+      weft::sleep(i % 4 * 300us);
+    });
+  }
+  stop = true;
+  procs.result();
+  dumps.result();
+}

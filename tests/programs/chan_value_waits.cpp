@@ -1,0 +1,16 @@
+// The move constructor of a channel's value runs under the channel's lock: one that waits says so.
+#include <chrono>
+#include <weft/weft.hpp>
+
+struct sleepy {
+  sleepy() = default;
+  sleepy(sleepy&&) noexcept { weft::sleep(std::chrono::milliseconds(1)); }
+  sleepy& operator=(sleepy&&) = delete;
+};
+
+int main() {
+  return weft::run([] {
+    weft::chan<sleepy> c(1);
+    c.send(sleepy());
+  });
+}

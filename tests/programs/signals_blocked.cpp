@@ -1,0 +1,27 @@
+// What a parent blocked stays blocked in the programs it executes. A signal channel receives it all the same.
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <unistd.h>
+#include <weft/weft.hpp>
+
+int main() {
+  using namespace std::chrono_literals;
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGTERM);
+  sigaddset(&blocked, SIGUSR1);
+  ::sigprocmask(SIG_BLOCK, &blocked, nullptr);
+  return weft::run([] {
+    auto terminate = weft::io::signal_channel({SIGTERM});
+    auto user = weft::io::signal_channel({SIGUSR1});  // the thread is there already
+    ::kill(::getpid(), SIGUSR1);
+    int number = 0;
+    if (user.recv_for(number, 5s) != weft::recv_result::value || number != SIGUSR1) return 1;
+    weft::io::stop_signals(user);
+    ::kill(::getpid(), SIGTERM);
+    if (terminate.recv_for(number, 5s) != weft::recv_result::value || number != SIGTERM) return 3;
+    std::fputs("received\n", stderr);
+    return 0;
+  });
+}

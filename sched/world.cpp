@@ -61,6 +61,9 @@ bool stop_the_world(nanos deadline) noexcept {
   M* m = this_m();
   P* own = m ? m->p.load(relaxed) : nullptr;
   lock_guard hold(sched.mutex);
+  const std::uint64_t run = sched.run_number.load(relaxed);
+  auto too_late = [&] { return deadline == forever && (run_ends() || sched.run_number.load(relaxed) != run); };
+  if (too_late()) return false;
   sched.world_stopping.store(true, seq_cst);
   for (M* other : sched.all_ms) {
     if (other != m) other->requests.fetch_or(request::stop, relaxed);
@@ -68,11 +71,12 @@ bool stop_the_world(nanos deadline) noexcept {
   if (own) own->status.store(p_status::stopped, relaxed);
   while (!stop_what_stands_still(own)) {
     nanos now = nanotime();
-    if (now >= deadline || (deadline == forever && run_ends())) return false;
+    if (now >= deadline) return false;
     sched.mutex.release_lock();
     sched.stop_note.sleep_until(now + look_again_every);
     sched.stop_note.clear();
     sched.mutex.acquire_lock();
+    if (too_late()) return false;
   }
   return true;
 }

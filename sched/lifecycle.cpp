@@ -199,6 +199,8 @@ void stop_runtime() noexcept {
       m->parked.wakeup();
     }
   }
+  // Who stops the world now gives up, and who has stopped it starts it again before this run() is over.
+  lock_guard world(sched.world);
   netpoll_break();
   wait_for_ms(saturating_add(nanotime(), sched.options.shutdown_grace));
 

@@ -153,13 +153,6 @@ void release_world() noexcept {
 std::uint32_t set_procs(std::uint32_t n) {
   M* m = enter_runtime();
   std::uint32_t old = sched.procs.load(relaxed);
-  try {
-    for (std::uint32_t i = 0; i < n; ++i) make_p(i);
-    make_room_for_goroutines();  // its cache needs some
-  } catch (...) {
-    leave_runtime(m);
-    throw;
-  }
   if (!acquire_world(&m)) return old;
   old = sched.procs.load(relaxed);
   P* own = m ? m->p.load(relaxed) : nullptr;
@@ -173,15 +166,19 @@ std::uint32_t set_procs(std::uint32_t n) {
   }
   P* heir = own ? own : sched.all_ps[0].load(relaxed);
   std::uint32_t kept = n;
+  bool failed = false;
   try {
+    for (std::uint32_t i = old; i < n; ++i) make_p(i);
+    make_room_for_goroutines();  // their caches need some
     for (std::uint32_t i = old; i > n; --i) retire(sched.all_ps[i - 1].load(relaxed), heir);
   } catch (const std::bad_alloc&) {
-    kept = old;  // their queues are in the global queue already; the Ps stay
+    kept = old;  // the queues of those that were to go are in the global queue already; the Ps stay
+    failed = true;
   }
   sched.procs.store(kept, release);
   release_world();
   leave_runtime(m);
-  if (kept != n) throw std::bad_alloc();
+  if (failed) throw std::bad_alloc();
   return old;
 }
 

@@ -3,6 +3,10 @@
 // A P stops in one of four ways: it idles; its M is in a system call (one CAS); its M runs user code (detached, and the
 // goroutine runs on until it next enters the runtime); its M is in the runtime and comes by its scheduler loop,
 // or leaves for user code and is detached then. So the wait is short whatever goroutines do.
+//
+// When run() ends, Ms leave and not all Ps ever stop. Who is stopping the world looks for that, under sched.mutex, each
+// time it looks at the Ps, and gives up (too_late). Who has stopped it holds sched.world, for which stop_runtime waits:
+// so it starts the world again before there can be another one.
 
 #include "sched/proc.hpp"
 

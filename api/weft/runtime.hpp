@@ -228,7 +228,7 @@ WEFT_API void on_forced_tick(std::function<void()> f);
 
 // Every goroutine: id, name, state, what it waits for and how long, stack trace, where it was started. Those that are
 // equal but for id and name are shown once. Anywhere; with no runtime running it does nothing. The world is stopped
-// while it writes: only what computes or blocks goes on. It does not report errors of writing.
+// while the stacks are read, and goes on before anything is written. It does not report errors of writing.
 WEFT_API void dump_goroutines(std::FILE* out);
 
 }  // namespace weft

@@ -345,8 +345,7 @@ auto on_default(F f = {}) {
   return detail::default_case<F>(std::move(f));
 }
 
-// A case of any kind, for a number of cases known only at run time. Movable. The case it is made of is moved from, also
-// an lvalue.
+// A case of any kind, for a number of cases known only at run time. Movable. An lvalue that it is made of is copied.
 class select_case {
  public:
   template <class Case>

@@ -68,7 +68,8 @@ enum class error {
 WEFT_API const std::error_category& error_category() noexcept;
 inline std::error_code make_error_code(error e) noexcept { return {static_cast<int>(e), error_category()}; }
 
-// An address: IP and port, or the path of a unix socket.
+// An address: IP and port, or the path of a unix socket. An IPv4 address in IPv6's form (::ffff:127.0.0.1, as sockets
+// of both families show it) becomes one of IPv4.
 class WEFT_API endpoint {
  public:
   endpoint() noexcept;  // 0.0.0.0:0

@@ -947,6 +947,7 @@ TEST_CASE("endpoints") {
   endpoint::parse("localhost:80", ec);
   CHECK(ec == std::errc::invalid_argument);
   CHECK(endpoint::parse("[fe80::1%lo]:1").address() == "fe80::1%lo");
+  CHECK(endpoint::parse("[::ffff:127.0.0.1]:81") == a);
 }
 
 TEST_CASE("names") {
@@ -1005,6 +1006,27 @@ TEST_CASE("IPv6") {
     auto c = tcp_stream::connect(l.local_endpoint(), ec);
     REQUIRE(!ec);
     CHECK(l.accept().remote_endpoint() == c.local_endpoint());
+  });
+}
+
+TEST_CASE("sockets of both families: IPv4 peers look like IPv4") {
+  weft::run([] {
+    std::error_code ec;
+    auto l = tcp_listener::bind("[::]:0", ec);
+    if (ec) return;  // not here
+    auto c = tcp_stream::connect("127.0.0.1:" + std::to_string(l.local_endpoint().port()));
+    auto s = l.accept();
+    CHECK(s.remote_endpoint() == c.local_endpoint());
+    CHECK(s.local_endpoint() == c.remote_endpoint());
+
+    auto both = weft::net::udp_socket::bind("[::]:0");
+    auto v4 = weft::net::udp_socket::connect("127.0.0.1:" + std::to_string(both.local_endpoint().port()));
+    v4.send("x");
+    char byte[2];
+    auto r = both.receive_from(byte);
+    CHECK(r.from == v4.local_endpoint());
+    both.send_to("yz", r.from);
+    CHECK(v4.receive(byte) == 2);
   });
 }
 

@@ -63,6 +63,17 @@ endpoint endpoint::from_native(const void* sockaddr, std::size_t size) noexcept 
   e.bytes_ = {};
   std::memcpy(e.bytes_.data(), sockaddr, size);
   e.size_ = static_cast<std::uint32_t>(size);
+  if (e.is_v6() && size >= sizeof(sockaddr_in6)) {
+    // How a socket of both families shows an IPv4 peer. It takes the plain form, too.
+    auto v6 = as<sockaddr_in6>(sockaddr);
+    if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
+      sockaddr_in v4{};
+      v4.sin_family = AF_INET;
+      v4.sin_port = v6.sin6_port;
+      std::memcpy(&v4.sin_addr, v6.sin6_addr.s6_addr + 12, sizeof v4.sin_addr);
+      return from_native(&v4, sizeof v4);
+    }
+  }
   return e;
 }
 

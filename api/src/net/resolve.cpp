@@ -1,16 +1,20 @@
 // Names to addresses, with the system's resolver.
 //
 // getaddrinfo blocks its thread, uses much stack and cannot be stopped. So each look-up has a goroutine of its own,
-// which leaves its P to others meanwhile; who asked waits for it as long as it likes.
+// which leaves its P to others meanwhile; who asked waits for it as long as it likes. So many look-ups block a thread
+// at once; the others wait their turn, and are not made any more when nobody asks for them by then.
 
 #include "api/src/net/address.hpp"
 #include "api/src/net/descriptor.hpp"
 #include "api/src/support.hpp"
+#include "runtime/never_destroyed.hpp"
 #include "weft/context.hpp"
 #include "weft/go.hpp"
 #include "weft/select.hpp"
+#include "weft/sync.hpp"
 
 #include <memory>
+#include <mutex>
 #include <netdb.h>
 
 namespace weft::net {
@@ -18,6 +22,7 @@ namespace weft::net {
 namespace {
 
 constexpr std::size_t lookup_stack = 512 * 1024;
+constexpr std::ptrdiff_t most_threads = 100;
 
 struct lookup {
   std::string host, service;
@@ -71,6 +76,23 @@ void look_up(lookup& l) {
   if (!l.ec && l.found.empty()) l.ec = error::host_not_found;
 }
 
+// One for each run(): look-ups that a run() leaves behind keep their places.
+std::shared_ptr<semaphore> places_for_threads() {
+  struct last {
+    std::mutex mutex;
+    std::shared_ptr<semaphore> places;
+    std::uint64_t run = 0;
+  };
+  static constinit rt::never_destroyed<last> the_last;
+  last& l = the_last.value;
+  std::scoped_lock hold(l.mutex);
+  if (const std::uint64_t run = number_of_run(); !l.places || l.run != run) {
+    l.places = std::make_shared<semaphore>(most_threads);
+    l.run = run;
+  }
+  return l.places;
+}
+
 std::vector<endpoint> resolve_within(std::string host, std::string service, rt::nanos deadline, const context& ctx,
                                      std::error_code& ec) {
   if (host.empty() && service.empty()) {
@@ -80,22 +102,24 @@ std::vector<endpoint> resolve_within(std::string host, std::string service, rt::
   auto l = std::make_shared<lookup>();
   l->host = std::move(host);
   l->service = std::move(service);
-  go({.name = "resolve", .stack_size = lookup_stack}, [l] {
+  // Nobody tells a thread of the end of run(): it looks. First now: what it starts in a run() that is over never runs.
+  const std::uint64_t run = number_of_run();
+  go({.name = "resolve", .stack_size = lookup_stack}, [l, places = places_for_threads()] {
+    places->acquire();
     try {
-      look_up(*l);
+      if (l.use_count() > 1) look_up(*l);
     } catch (const std::bad_alloc&) {
       l->ec = system_error_code(ENOMEM);
     }
+    places->release();
     l->done.close();
   });
 
   auto wait = [&](rt::nanos limit) {
     return select(on_recv(l->done), on_recv(ctx.done()), on_timeout(std::chrono::nanoseconds(limit)));
   };
-  // Nobody tells a thread of the end of run(): it looks.
-  const std::uint64_t run = number_of_run();
   const bool goroutine = rt::this_m() != nullptr;
-  auto over = [&] { return !goroutine && (number_of_run() != run || ctx.err()); };
+  auto over = [&] { return !goroutine && (run == 0 || number_of_run() != run || ctx.err()); };
   const rt::nanos limit = time_until(deadline);
   switch (goroutine ? wait(limit) : try_in_turns(limit, wait, [&](std::size_t i) { return i != 2 || over(); })) {
     case 0: ec = l->ec; return std::move(l->found);

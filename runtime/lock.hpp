@@ -21,6 +21,7 @@ enum class lock_rank : std::uint8_t {
   sync,
   poll_desc,
   timers,
+  room,
   sched,
   stacks,
   leaf,  // holds nothing further

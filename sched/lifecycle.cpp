@@ -165,9 +165,8 @@ void start_runtime(const scheduler_options& options) {
     pthread_sigmask(SIG_SETMASK, nullptr, &sched.signal_mask);
     limit_guards(options.guards);
     measure_stacks(options.measure_stacks);
-    sched.default_stacks = stack_class_for(options.stack_size);
     for (std::uint32_t i = 0; i < options.procs; ++i) make_p(i);
-    reset_room_for_goroutines();
+    begin_room_for_goroutines(options.stack_size);
     poll_set_deadlines_again(sched.all_ps[0].load(relaxed)->timers);
   } catch (...) {
     if (P* first = sched.all_ps[0].load(relaxed)) first->timers.clear();

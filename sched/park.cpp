@@ -308,7 +308,7 @@ G* end_goroutine() noexcept {
   g->set_state(g_state::running, g_state::dead);
   if (next && !next->context) {
     // Its life can begin where this one ends, without a switch, if it needs no stack of its own.
-    if (!next->own_stack && g->own_stack->origin == sched.default_stacks && !measuring_stacks) {
+    if (!next->own_stack && g->own_stack->origin == sched.default_stacks.load(relaxed) && !measuring_stacks) {
       begin_in_place(m, g, next);
       recycle(p, g);
       leave_runtime(m);

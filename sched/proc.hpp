@@ -127,7 +127,7 @@ void begin(P* p, G* g) noexcept;                                // g has not beg
 void recycle(P* p, G* g) noexcept;                              // g has ended, and nobody is on its stack
 void empty_idle_caches(M* m) noexcept;                          // of free Gs and stacks: of m's P and of idle ones
 void empty_all_caches() noexcept;                               // of all Ps; nobody runs
-void reset_room_for_goroutines();                               // as a run() begins; throws std::bad_alloc
+void begin_room_for_goroutines(std::size_t stack_size);         // as a run() begins; throws std::bad_alloc
 void make_room_for_goroutines();                                // throws std::bad_alloc
 std::size_t count_goroutines() noexcept;
 

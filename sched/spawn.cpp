@@ -42,7 +42,7 @@ stack* take_stack(P* p) noexcept {
   if (stack* s = p->free_stacks.pop()) return s;
   int e = get_errno();  // of the goroutine that is about to be left
   stack* batch[p_cache];
-  std::size_t n = stack_take(sched.default_stacks, batch, sched.stack_cache);  // reserved
+  std::size_t n = stack_take(sched.default_stacks.load(relaxed), batch, sched.stack_cache);  // reserved
   set_errno(e);
   while (n > 1) p->free_stacks.push(batch[--n]);
   return batch[0];
@@ -59,12 +59,12 @@ void put_free_g(P* p, G* g) noexcept {
 
 void put_free_stack(P* p, stack* s) noexcept {
   s->user = nullptr;
-  if (s->origin != sched.default_stacks) return stack_put(s->origin, &s, 1);
+  if (s->origin != sched.default_stacks.load(relaxed)) return stack_put(s->origin, &s, 1);
   if (p->free_stacks.size() >= sched.stack_cache) {
     stack* batch[p_cache];
     std::size_t n = (sched.stack_cache + 1) / 2;
     p->free_stacks.drop_oldest(n, batch);
-    stack_put(sched.default_stacks, batch, n);
+    stack_put(sched.default_stacks.load(relaxed), batch, n);
   }
   p->free_stacks.push(s);  // the warmest is the next to be used
 }
@@ -96,6 +96,26 @@ std::uint64_t next_id(P* p) noexcept {
   return p->id_next++;
 }
 
+// Under sched.room.
+void make_room_locked() {
+  stack_class* c = sched.default_stacks.load(relaxed);
+  std::size_t in_use = g_in_use();
+  std::size_t step = std::max(stack_slots_per_slab(c), in_use / 8);
+  std::size_t room = sched.goroutine_room.load(relaxed);
+  std::size_t want = std::max(in_use + step, room) - sched.left_behind_gs;
+  std::size_t in_caches = 0;
+  for (auto& slot : sched.all_ps) {
+    if (!slot.load(acquire)) break;
+    in_caches += sched.stack_cache;
+  }
+  stack_reserve(c, sched.left_behind_stacks + want + in_caches);
+  lock_guard hold(sched.mutex);
+  sched.global.reserve(want);
+  sched.newcomers.reserve(want);
+  sched.suspects.reserve(want);
+  sched.goroutine_room.store(sched.left_behind_gs + want, relaxed);
+}
+
 }  // namespace
 
 void throw_if_not_running(const char* what) {
@@ -106,30 +126,19 @@ void throw_if_not_running(const char* what) {
 }
 
 void make_room_for_goroutines() {
-  std::size_t in_use = g_in_use();
-  std::size_t step = std::max(stack_slots_per_slab(sched.default_stacks), in_use / 8);
-  std::size_t room = sched.goroutine_room.load(relaxed);
-  std::size_t want = std::max(in_use + step, room) - sched.left_behind_gs;
-  std::size_t in_caches = 0;
-  for (auto& slot : sched.all_ps) {
-    if (!slot.load(acquire)) break;
-    in_caches += sched.stack_cache;
-  }
-  stack_reserve(sched.default_stacks, sched.left_behind_stacks + want + in_caches);
-  lock_guard hold(sched.mutex);
-  sched.global.reserve(want);
-  sched.newcomers.reserve(want);
-  sched.suspects.reserve(want);
-  room = sched.left_behind_gs + want;
-  if (sched.goroutine_room.load(relaxed) < room) sched.goroutine_room.store(room, relaxed);
+  lock_guard hold(sched.room);
+  make_room_locked();
 }
 
-void reset_room_for_goroutines() {
+void begin_room_for_goroutines(std::size_t stack_size) {
+  stack_class* c = stack_class_for(stack_size);
+  lock_guard hold(sched.room);
+  sched.default_stacks.store(c, relaxed);
   sched.left_behind_gs = g_in_use();
-  sched.left_behind_stacks = stack_in_use(sched.default_stacks);
-  sched.stack_cache = std::clamp<std::size_t>(stack_slots_per_slab(sched.default_stacks) / 4, 1, p_cache);
+  sched.left_behind_stacks = stack_in_use(c);
+  sched.stack_cache = std::clamp<std::size_t>(stack_slots_per_slab(c) / 4, 1, p_cache);
   sched.goroutine_room.store(sched.left_behind_gs, relaxed);
-  make_room_for_goroutines();
+  make_room_locked();
 }
 
 G* spawn_begin(std::size_t stack_size) {
@@ -143,7 +152,7 @@ G* spawn_begin(std::size_t stack_size) {
   if (WEFT_UNLIKELY(stack_size != 0)) {
     try {
       stack_class* c = stack_class_for(stack_size);
-      if (c != sched.default_stacks) give_stack(g, c);
+      if (c != sched.default_stacks.load(relaxed)) give_stack(g, c);
     } catch (...) {
       spawn_abort(g);
       throw;
@@ -156,7 +165,7 @@ void* closure_room(G* g, std::size_t size, std::size_t align) {
   if (WEFT_LIKELY(size <= sizeof g->small_closure && align <= 16)) return g->closure = g->small_closure;
   if (!g->own_stack) {
     runtime_scope scope;
-    give_stack(g, sched.default_stacks);
+    give_stack(g, sched.default_stacks.load(relaxed));
   }
   return reserve_closure(g, size, align);
 }

@@ -195,7 +195,14 @@ struct scheduler {
   atomic<std::uint32_t> newcomers_size{0};  // of those put aside; with the unsorted ones
   atomic<std::uint32_t> suspects_size{0};   // the others
   std::array<atomic<P*>, max_procs> all_ps{};
-  stack_class* default_stacks = nullptr;
+  atomic<stack_class*> default_stacks{nullptr};
+
+  // Room for goroutines (spawn.cpp). A plain thread's go() may ask for it while run() begins.
+  lock room{lock_rank::room};
+  // room:
+  atomic<std::size_t> goroutine_room{0};                   // as many Gs may be in use; read by all
+  std::size_t left_behind_gs = 0, left_behind_stacks = 0;  // by earlier runs
+  std::size_t stack_cache = 1;                             // free stacks that a P keeps; read by Ms
 
   // Read when work is made ready.
   alignas(cache_line) atomic<std::uint32_t> idle_ps{0};
@@ -213,13 +220,10 @@ struct scheduler {
   alignas(cache_line) lock mutex{lock_rank::sched};
   // sched:
   g_queue global;
-  g_queue newcomers, suspects;                             // put aside
-  std::size_t unsorted = 0;                                // so many of the suspects, the first, may be none any more
-  std::array<const void*, 16> hog_kinds{};                 // G::spawn_pc of goroutines that computed for long
-  std::size_t next_hog_kind = 0;                           // the oldest of them
-  atomic<std::size_t> goroutine_room{0};                   // as many Gs may be in use (spawn.cpp)
-  std::size_t left_behind_gs = 0, left_behind_stacks = 0;  // by earlier runs
-  std::size_t stack_cache = 1;                             // free stacks that a P keeps
+  g_queue newcomers, suspects;              // put aside
+  std::size_t unsorted = 0;                 // so many of the suspects, the first, may be none any more
+  std::array<const void*, 16> hog_kinds{};  // G::spawn_pc of goroutines that computed for long
+  std::size_t next_hog_kind = 0;            // the oldest of them
   P* idle_p_list = nullptr;
   M* idle_m_list = nullptr;
   std::uint32_t idle_ms = 0;

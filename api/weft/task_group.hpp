@@ -11,6 +11,7 @@
 #include <weft/sync.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -36,7 +37,7 @@ WEFT_API bool is_goroutine_exit(std::exception_ptr) noexcept;  // what exit_goro
 // Outlives the task_group if goroutines of a run() that is over are left behind.
 struct group_state {
   explicit group_state(const context& parent) : group_state(with_cancel(parent)) {}
-  explicit group_state(cancellable c) : ctx(c.ctx), cancel(std::move(c.cancel)), run(current_run()) {}
+  explicit group_state(cancellable c) : ctx(c.ctx), cancel(std::move(c.cancel)) {}
 
   void fail(std::exception_ptr e) noexcept {
     {
@@ -47,9 +48,20 @@ struct group_state {
     cancel(std::move(e));
   }
 
+  // Before each goroutine. None may be left behind by an earlier run(): the group would never be done.
+  void belong_to(std::uint64_t now) {
+    if (run.load(std::memory_order_relaxed) == now) return;
+    std::scoped_lock hold(mutex);
+    if (run.load(std::memory_order_relaxed) == now) return;
+    if (!running.wait_for(std::chrono::nanoseconds(0))) {
+      throw std::logic_error("weft::task_group::go: the run() of its goroutines is over");
+    }
+    run.store(now, std::memory_order_relaxed);
+  }
+
   weft::context ctx;
   cancel_function cancel;
-  const std::uint64_t run;
+  std::atomic<std::uint64_t> run{0};  // of its goroutines; 0: there were none
   wait_group running{};
   std::optional<semaphore> places{};  // set_limit
   weft::mutex mutex{};
@@ -124,6 +136,7 @@ class task_group {
     requires detail::startable<F, Args...>
   void go(const go_options& o, F&& f, Args&&... args) {
     using C = detail::closure<std::decay_t<F>, std::decay_t<Args>...>;
+    state_->belong_to(detail::current_run());
     if (state_->places) take_place();
     detail::start<detail::group_body<C>>(o, "task_group::go", detail::group_member(state_), std::forward<F>(f),
                                          std::forward<Args>(args)...);
@@ -141,7 +154,8 @@ class task_group {
     if (e) std::rethrow_exception(e);
   }
 
-  // At most n of the goroutines run at once, or all if n is beyond what a semaphore counts; before the first go(). 0: std::invalid_argument; later: std::logic_error.
+  // At most n of the goroutines run at once, or all if n is beyond what a semaphore counts; before the first go(). 0:
+  // std::invalid_argument; later: std::logic_error.
   void set_limit(std::size_t n) {
     if (n == 0) throw std::invalid_argument("weft::task_group::set_limit: 0");
     if (state_.use_count() > 1) {
@@ -154,7 +168,7 @@ class task_group {
   // The goroutines of a run() that is over never end: the group counts as done. Nobody is left to say so to a thread
   // that waits, so it looks again now and then.
   static constexpr std::chrono::milliseconds look_again{20};
-  bool run_is_over() const noexcept { return state_->run != detail::current_run(); }
+  bool run_is_over() const noexcept { return state_->run.load(std::memory_order_relaxed) != detail::current_run(); }
 
   void wait_for_all() {
     while (!run_is_over()) {

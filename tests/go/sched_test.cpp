@@ -1373,6 +1373,27 @@ TEST_CASE("task_group: a thread that waits in one goes on when the run() ends") 
   for (auto& t : threads) t.join();
 }
 
+TEST_CASE("task_group: one made before run(), used in two, and with goroutines left behind") {
+  weft::task_group g, left;
+  for (int i = 0; i < 2; ++i) {
+    weft::run([&] {
+      bool ended = false;
+      g.go([&] {
+        weft::sleep(5ms);
+        ended = true;
+      });
+      g.wait();
+      CHECK(ended);
+    });
+  }
+  weft::run([&] { left.go([] { weft::sleep(1h); }); });
+  left.wait();
+  weft::run([&] {
+    CHECK_THROWS_AS(left.go([] {}), std::logic_error);
+    left.wait();
+  });
+}
+
 // --- exit_goroutine
 
 TEST_CASE("exit_goroutine: runs the destructors and nothing after") {

@@ -56,6 +56,22 @@ void report_overflow(const G* g, void* context) noexcept {
   out.started_by(g);
 }
 
+// A stray pointer, which a guard page stopped.
+void report_stray_access(const G* owner, void* context) noexcept {
+  report out(STDERR_FILENO, names::mangled);
+  const thread_state* ts = this_thread_or_null();
+  if (ts && ts->g->kind == g_kind::goroutine) {
+    out.line("goroutine {} accessed the guard page below the stack of goroutine {}:", goroutine_name(ts->g),
+             goroutine_name(owner));
+  } else {
+    out.line("a thread accessed the guard page below the stack of goroutine {}:", goroutine_name(owner));
+  }
+  if (trace* t = out.scratch()) {
+    trace_context(context, t);
+    out.frames(*t);
+  }
+}
+
 // The goroutine of this thread, if it ran beyond its stack: over a guard, or as it has none. What it met there is
 // another goroutine's, so this is asked first.
 const G* goroutine_beyond_its_stack(const void* context) noexcept {
@@ -86,10 +102,11 @@ void pass_to(const handler* next, int signal, siginfo_t* info, void* context) {
 }
 
 void on_fault(int signal, siginfo_t* info, void* context) {
-  const G* g = goroutine_beyond_its_stack(context);
-  if (!g) g = stack_guard_owner(info->si_addr);
-  if (g) {
-    report_overflow(g, context);
+  const G* beyond = goroutine_beyond_its_stack(context);
+  const G* owner = beyond ? beyond : stack_guard_owner(info->si_addr);
+  if (owner) {
+    const thread_state* ts = this_thread_or_null();
+    ts && ts->g == owner ? report_overflow(owner, context) : report_stray_access(owner, context);
     ::signal(SIGSEGV, SIG_DFL);  // the instruction runs again and the process dies of it
     return;
   }

@@ -255,11 +255,27 @@ void stack_put(stack_class* c, stack* const* stacks, std::size_t n) noexcept {
   c->free_count += n;
 }
 
+namespace {
+
+// The beginning of the slab in which `lo` lies, the low end of a stack; without one, `lo`. Async-signal-safe.
+const std::byte* slab_around(const std::byte* lo) noexcept {
+  std::size_t n = published.count.load(acquire);
+  for (std::size_t i = 0; i < n; ++i) {
+    const slab_range& r = published.ranges[i];
+    if (lo >= r.base && lo < r.base + r.slots * r.slot_size) return r.base;
+  }
+  return lo;
+}
+
+}  // namespace
+
 void stack_check_canary(const G* g) noexcept {
   const stack* s = g->own_stack;
   if (!s->has_canary) return;
-  // A frame may have gone past the canary without writing there.
-  bool beyond = static_cast<const std::byte*>(__builtin_frame_address(0)) < s->lo;
+  // A frame may have gone past the canary without writing there. Outside the slab is some other stack, which the
+  // goroutine changed to.
+  auto* here = static_cast<const std::byte*>(__builtin_frame_address(0));
+  const bool beyond = here < s->lo && here >= slab_around(s->lo);
   if (!beyond && canary_intact(s->lo)) return;
   fatal(
       "goroutine {}: stack overflow, noticed late: it has no guard page. Its stack has {} bytes; "
@@ -268,10 +284,12 @@ void stack_check_canary(const G* g) noexcept {
 }
 
 bool stack_is_left(const G* g, std::uintptr_t sp) noexcept {
-  // Farther away is some other stack, which the goroutine changed to.
-  std::size_t reach = g->own_stack->has_canary ? 2 * slab_target : slab_target / 16;
-  auto lo = reinterpret_cast<std::uintptr_t>(g->own_stack->lo);
-  return sp < lo && lo - sp < reach;
+  // Farther away is some other stack, which the goroutine changed to. Without a guard page it may have run through its
+  // neighbours first.
+  const stack* s = g->own_stack;
+  auto lo = reinterpret_cast<std::uintptr_t>(s->lo);
+  auto end = s->has_canary ? reinterpret_cast<std::uintptr_t>(slab_around(s->lo)) : lo;
+  return sp < lo && sp + slab_target / 16 > end;
 }
 
 const G* stack_guard_owner(const void* address) noexcept {

@@ -6,6 +6,7 @@
 
 #include "runtime/g_pool.hpp"
 #include "runtime/report.hpp"
+#include "runtime/roomy_stack.hpp"
 #include "runtime/thread.hpp"
 #include "sched/dump_head.hpp"
 #include "sched/proc.hpp"
@@ -219,9 +220,7 @@ void write_all(report& out, const G* self, bool with_stacks) noexcept {
   for (const dump_entry& e : groups.all()) write_group(out, all.subspan(e.key, e.group_size), now, traces);
 }
 
-}  // namespace
-
-void dump_goroutines(int fd, dump_of what, names n) noexcept {
+void write_dump(int fd, dump_of what, names n) noexcept {
   thread_state* ts = this_thread_or_null();
   const G* self = ts && ts->g && ts->g->kind == g_kind::goroutine ? ts->g : nullptr;
   report out(fd, n);
@@ -229,6 +228,12 @@ void dump_goroutines(int fd, dump_of what, names n) noexcept {
   // A fault of ours is shown with all that can be read, at the risk of reading what is being written.
   bool with_stacks = what == dump_of::caller_and_all || all_ps_stand_still();
   if (what != dump_of::caller) write_all(out, self, with_stacks);
+}
+
+}  // namespace
+
+void dump_goroutines(int fd, dump_of what, names n) noexcept {
+  on_roomy_stack([=] { write_dump(fd, what, n); });
 }
 
 }  // namespace weft::rt

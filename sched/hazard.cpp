@@ -9,6 +9,7 @@
 
 #include "runtime/held_locks.hpp"
 #include "runtime/report.hpp"
+#include "runtime/roomy_stack.hpp"
 #include "sched/proc.hpp"
 
 #include <array>
@@ -62,7 +63,7 @@ M* suspend_in_hazard(M* m, after_switch commit, void* arg) noexcept {
   watch_mutexes();
   held_locks held;
   take_held_locks(&held);
-  if (held.size != 0 && !m->g->locked_to_thread()) report_locks(m->g, held);
+  if (held.size != 0 && !m->g->locked_to_thread()) on_roomy_stack([&] { report_locks(m->g, held); });
   m = static_cast<M*>(switch_to(m, &m->g0, commit, arg));
   give_held_locks(held);
   return m;

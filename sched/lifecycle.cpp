@@ -59,7 +59,8 @@ WEFT_NO_FAKE_STACK void show_fake_frames(const G* g, const std::byte* from, cons
 void show_to_leak_sanitizer(G* g) noexcept {
   __lsan_register_root_region(g, sizeof *g);
   const stack* s = g->own_stack;
-  auto* from = static_cast<std::byte*>(g->context ? g->context : g->closure);
+  const bool runs = g->get_state() == g_state::running || g->get_state() == g_state::syscall;
+  auto* from = runs && s ? s->lo : static_cast<std::byte*>(g->context ? g->context : g->closure);
   if (!s || from < s->lo || from >= s->hi) return;
   __lsan_register_root_region(from, static_cast<std::size_t>(s->hi - from));
   if (g->fake_stack && __asan_addr_is_in_fake_stack) show_fake_frames(g, from, s->hi);

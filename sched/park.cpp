@@ -256,11 +256,11 @@ void queue_again(G* g, void*) noexcept {
   // comes to it after its own queue.
   if (sched.global_size.load(relaxed) != 0) {
     lock_guard hold(sched.mutex);
-    global_put(g);
+    global_put(g);  // A1
   } else {
-    runqput(owner_of(g)->p.load(relaxed), g);
+    runqput(owner_of(g)->p.load(relaxed), g);  // A1
   }
-  if (sched.idle_ps.load(relaxed) != 0) wakep();
+  if (sched.idle_ps.load(seq_cst) != 0) wakep();  // A2
 }
 
 }  // namespace

@@ -150,6 +150,7 @@ M* new_m(P* p, bool spinning, int* error, G* first = nullptr, bool spare = false
     ++sched.live_ms;
   }
   m->worker = true;
+  m->scheduler = &m->g0;
   m->id = id;
   m->g0.kind = g_kind::scheduler;
   m->g0.state.store(g_state::running, relaxed);

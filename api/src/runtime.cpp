@@ -35,6 +35,7 @@ struct main_goroutine {
   void* arg;
   std::exception_ptr thrown;
   rt::note* ended;
+  pid_t process = ::getpid();
 
   void operator()() noexcept(false) {
     rt::sched.main.store(rt::main_state::runs, rt::release);
@@ -46,6 +47,7 @@ struct main_goroutine {
     } catch (...) {
       thrown = std::current_exception();
     }
+    if (::getpid() != process) rt::fatal("main returned in a child of fork(): such a child may only exec or _exit");
     rt::sched.main.store(rt::main_state::ended, rt::release);
     ended->wakeup();
   }
@@ -308,7 +310,7 @@ void dump_goroutines(std::FILE* out) {
   const int held = ::memfd_create("weft-dump", MFD_CLOEXEC);
   if (held < 0) return;
   dump_to(held);
-  char part[4096];
+  char part[1024];
   ssize_t n;
   ::lseek(held, 0, SEEK_SET);
   while ((n = ::read(held, part, sizeof part)) > 0) std::fwrite(part, 1, static_cast<std::size_t>(n), out);

@@ -13,6 +13,7 @@
 #include "api/src/goroutine.hpp"
 #include "runtime/fatal.hpp"
 #include "runtime/report.hpp"
+#include "runtime/roomy_stack.hpp"
 #include "runtime/thread.hpp"
 
 #include <cstring>
@@ -44,7 +45,7 @@ void write_throw_site(rt::report& out) noexcept {
   if (!t) return;
   rt::trace_here(t, 2);
   std::size_t begin = 0;
-  for (std::size_t i = 0; i < t->size && i < 12; ++i) {
+  for (std::size_t i = 0; i < t->size && i < 16; ++i) {
     if (throws(out.function_of(t->frames[i]))) begin = i + 1;
   }
   std::copy(t->frames + begin, t->frames + t->size, t->frames);
@@ -58,13 +59,17 @@ void write_throw_site(rt::report&) noexcept {}
 
 #endif
 
-WEFT_NOINLINE void report_uncaught(const std::type_info* type, const char* what, thrown_at where) noexcept {
+WEFT_NOINLINE void write_report(const std::type_info* type, const char* what, thrown_at where) noexcept {
   const rt::G* g = rt::this_thread()->g;
   rt::report out(STDERR_FILENO, rt::names::demangled);
   out.line("goroutine {}: uncaught exception of type {}: {}", rt::goroutine_name(g),
            type ? out.readable(type->name()) : "(unknown)", what ? what : "(not a std::exception)");
   if (where == thrown_at::in_this_stack) write_throw_site(out);
   out.started_by(g);
+}
+
+void report_uncaught(const std::type_info* type, const char* what, thrown_at where) noexcept {
+  rt::on_roomy_stack([=] { write_report(type, what, where); });
 }
 
 #if !defined(_LIBCPP_VERSION)

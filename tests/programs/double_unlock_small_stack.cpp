@@ -1,4 +1,4 @@
-// The report of misuse finds room on the smallest stack; names stay mangled there.
+// The report of misuse finds room on the smallest stack, also for readable names.
 #include <weft/weft.hpp>
 
 namespace {

@@ -1,0 +1,54 @@
+#include "runtime/roomy_stack.hpp"
+
+#include "runtime/stack.hpp"
+#include "runtime/thread.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::rt {
+
+#if defined(__x86_64__)
+
+namespace {
+
+constexpr std::ptrdiff_t enough = 128 * 1024;
+constexpr std::uintptr_t red_zone = 128;
+
+}  // namespace
+
+void* roomy_stack() noexcept {
+  const thread_state* ts = this_thread_or_null();
+  if (!ts || !ts->scheduler || ts->g->kind != g_kind::goroutine) return nullptr;
+  const stack* s = ts->g->own_stack;
+  auto* here = static_cast<const std::byte*>(__builtin_frame_address(0));
+  if (!s || here < s->lo || here >= s->hi || here - s->lo > enough) return nullptr;
+  // Its context is its stack pointer (jump.hpp).
+  return reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(ts->scheduler->context) - red_zone) &
+                                 ~std::uintptr_t{63});
+}
+
+// The frame is found by %rbp, wherever the stack pointer is.
+[[gnu::naked]] WEFT_NOINLINE void call_on_stack(void*, void (*)(void*), void*) noexcept {
+  asm("push %rbp\n\t"
+      ".cfi_def_cfa_offset 16\n\t"
+      ".cfi_offset %rbp, -16\n\t"
+      "mov %rsp, %rbp\n\t"
+      ".cfi_def_cfa_register %rbp\n\t"
+      "mov %rdi, %rsp\n\t"
+      "mov %rdx, %rdi\n\t"
+      "call *%rsi\n\t"
+      "mov %rbp, %rsp\n\t"
+      "pop %rbp\n\t"
+      ".cfi_def_cfa %rsp, 8\n\t"
+      "ret");
+}
+
+#else
+
+void* roomy_stack() noexcept { return nullptr; }
+void call_on_stack(void*, void (*f)(void*), void* arg) noexcept { f(arg); }
+
+#endif
+
+}  // namespace weft::rt

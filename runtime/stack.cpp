@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <memory>
 #include <new>
 #include <sys/mman.h>
 #include <utility>
@@ -43,6 +42,7 @@ struct slab {
 struct stack_class {
   explicit stack_class(std::size_t slot) noexcept : slot_size(slot) {}
   const std::size_t slot_size;  // guard and all
+  stack_class* next = nullptr;
   lock mutex{lock_rank::stacks};
   std::vector<slab> slabs;
   mapped_array<stack*> free;  // last in, first out; has room for every slot of the class
@@ -60,8 +60,8 @@ struct stack_class {
 namespace {
 
 struct class_table {
-  lock mutex{lock_rank::leaf};  // taken under a class's lock
-  std::vector<std::unique_ptr<stack_class>> classes;
+  lock mutex{lock_rank::leaf};   // taken under a class's lock
+  stack_class* first = nullptr;  // they are never destroyed
 };
 
 constinit never_destroyed<class_table> the_table;
@@ -203,11 +203,11 @@ stack_class* stack_class_for(std::size_t size) {
   std::size_t slot_size = ((size / page + 1) | 1) * page;
   class_table& t = table;
   lock_guard hold(t.mutex);
-  for (auto& c : t.classes) {
-    if (c->slot_size == slot_size) return c.get();
+  stack_class** end = &t.first;
+  for (; *end; end = &(*end)->next) {
+    if ((*end)->slot_size == slot_size) return *end;
   }
-  t.classes.push_back(std::make_unique<stack_class>(slot_size));
-  return t.classes.back().get();
+  return *end = new stack_class(slot_size);
 }
 
 std::size_t stack_size_of(const stack_class* c) noexcept { return c->slot_size - page; }
@@ -346,13 +346,12 @@ std::size_t cool(stack_class* c) noexcept {
 std::size_t stack_release_free_pages() noexcept {
   std::size_t bytes = 0;
   class_table& t = table;
-  for (std::size_t i = 0;; ++i) {
-    stack_class* c;
+  for (stack_class* c = nullptr;;) {
     {
       lock_guard hold(t.mutex);
-      if (i >= t.classes.size()) return bytes;
-      c = t.classes[i].get();
+      c = c ? c->next : t.first;
     }
+    if (!c) return bytes;
     // A few at a time, so that nobody who takes a stack is held up by a million calls of madvise.
     constexpr std::size_t batch = 64;
     for (bool more = true; more;) {

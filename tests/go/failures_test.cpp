@@ -4,6 +4,8 @@
 // Each time: what is tried works, or throws std::bad_alloc or std::system_error; nothing is left over; what runs
 // besides goes on; and without failures it works again.
 //
+// Kills this mutant (tests/mutants): after-func-is-forgotten.
+//
 // Linked with --wrap, so that what weft itself asks of the system comes by here; operator new is everybody's.
 #include "tests/go/helpers.hpp"
 #include "tests/support/catch.hpp"
@@ -341,6 +343,27 @@ TEST_CASE("channels, timers and waits with a limit throw when the system refuses
       auto [ctx, cancel] = weft::with_timeout(weft::background(), 1ms);
       ctx.done().recv();
     });
+  });
+}
+
+TEST_CASE("a function that is due while there is no memory for its goroutine is called later") {
+  weft::run([] {
+    std::atomic<int> ran{0};
+    weft::chan<void> end;
+    int n = 0;
+    fails.from(1, call::map, true);
+    // None of them ends, so there are no stacks left at some time.
+    while (fails.failed == 0 && n < 100'000) {
+      weft::after_func(0s, [&ran, end] {
+        ++ran;
+        end.recv();
+      });
+      if (++n % 32 == 0) weft::sleep(1ms);
+    }
+    CHECK(fails.stop() != 0);
+    CHECK(eventually([&] { return ran == n; }));
+    end.close();
+    CHECK(eventually([] { return weft::num_goroutines() <= 1; }));
   });
 }
 

@@ -2,7 +2,7 @@
 // timer_heap_interleave_test.cpp drives the same code through its interleavings.
 //
 // Kills these mutants (tests/mutants): timers-later-not-moved, timers-grid-drifts, timers-add-not-earliest,
-// timers-no-reference.
+// timers-no-reference, timers-change-waits-for-the-lock, timers-stop-waits-for-the-lock.
 
 #include "timers/timer_heap.hpp"
 #include "tests/support/catch.hpp"
@@ -306,6 +306,62 @@ TEST_CASE("timer heap: a deadline that is pushed on and on stays one entry") {
     if (when > 100) REQUIRE(h.size() == 1);
   }
   h.clear();
+}
+
+TEST_CASE("timer heap: who changes or stops a timer does not wait for who works on the heap") {
+  timer_heap h;
+  numbered stopped, held, later, earlier, gone;
+  nanos when = 10;
+  for (numbered* t : {&stopped, &held, &later, &earlier, &gone}) {
+    (void)change_timer(h, t, when += 10, 0, numbered::fire, 0);
+  }
+  REQUIRE(del_timer(&stopped));
+  // Who cleans up finds the next timer in the hands of somebody else, and looks again and again, under the lock.
+  held.status.store(timer_status::modifying);
+  std::thread cleaner([&] { h.tidy(); });
+  while (h.deleted_count() != 0) std::this_thread::yield();
+  std::atomic<bool> done{false};
+  std::thread owner([&] {
+    for (nanos d = 1; d <= 100; ++d) (void)change_timer(h, &later, 1000 + d, 0, numbered::fire, 0);
+    (void)change_timer(h, &earlier, 5, 0, numbered::fire, 0);
+    (void)del_timer(&gone);
+    (void)change_timer(h, &gone, 2000, 0, numbered::fire, 0);
+    (void)del_timer(&gone);
+    done = true;
+  });
+  nanos give_up = nanotime() + 5 * second;
+  while (!done && nanotime() < give_up) std::this_thread::yield();
+  CHECK(done);
+  held.status.store(timer_status::waiting);
+  cleaner.join();
+  owner.join();
+  h.clear();
+}
+
+// Go's TestOverflowPeriodRuntimeTimer
+TEST_CASE("timer heap: a period that reaches beyond the end of time fires once, and others go on") {
+  for (nanos period : {forever, forever - 1, forever / 2 + 1}) {
+    timer_heap h;
+    numbered once, again;
+    again.number = 1;
+    (void)change_timer(h, &once, forever / 2, period, numbered::fire, 0);
+    (void)change_timer(h, &again, 100, 10, numbered::fire, 0);
+    log_of_fired.clear();
+    bool ran = false;
+    nanos now = forever / 2 + 3;
+    CHECK(h.check(now, true, &ran) < now + 10);
+    CHECK(log_of_fired.size() == 2);
+    nanos next = h.wake_when();
+    CHECK(h.check(next, true, &ran) == next + 10);
+    CHECK(log_of_fired.size() == 3);
+    CHECK((log_of_fired.back() == fired{1, 0, next}));
+    REQUIRE(del_timer(&again));
+    h.tidy();
+    CHECK(h.wake_when() == forever);
+    h.check(forever - 1, true, &ran);
+    CHECK(log_of_fired.size() == 3);
+    h.clear();
+  }
 }
 
 // Threads for real: two that run what is due in any heap, three that arm, change and stop the same timers.

@@ -1,4 +1,5 @@
-// What is allocated for a wait: nothing for a sleep, one block for a timer or a function that is called later.
+// What is allocated for a wait: nothing for a sleep, a deadline or another setting, one block for a timer, a function
+// that is called later or a wait with a limit.
 #include "tests/go/helpers.hpp"
 #include "tests/support/catch.hpp"
 
@@ -7,6 +8,8 @@
 #include <cstdlib>
 #include <limits>
 #include <new>
+#include <span>
+#include <system_error>
 
 namespace {
 
@@ -59,5 +62,54 @@ TEST_CASE("waiting allocates nothing, and what is to happen later one block") {
       void operator()() const {}
     };
     CHECK(allocations_of([] { weft::after_func(1h, wide()).stop(); }) == 1);
+    CHECK(allocations_of([] {
+            weft::ticker t(1h);
+            t.reset(2h);
+            t.stop();
+          }) == 1);
+    CHECK(allocations_of([c = weft::chan<int>()] {
+            int v;
+            (void)c.recv_for(v, 50us);
+          }) <= 1);
+  });
+}
+
+TEST_CASE("a tick, and another setting of what there is, allocate nothing") {
+  weft::run([] {
+    weft::ticker k(50us);
+    CHECK(allocations_of([&] { k.channel().recv(); }) == 0);
+    weft::timer t(1h);
+    CHECK(allocations_of([&] {
+            t.reset(1us);
+            t.channel().recv();
+          }) == 0);
+    auto f = weft::after_func(1h, [] {});
+    CHECK(allocations_of([&] { f.reset(2h); }) == 0);
+    CHECK(allocations_of([&] { f.reset(30min); }) == 0);
+    CHECK(allocations_of([&] {
+            f.stop();
+            f.reset(1h);
+          }) == 0);
+    f.stop();
+  });
+}
+
+TEST_CASE("the deadline of a socket allocates nothing") {
+  weft::run([] {
+    using std::chrono::steady_clock;
+    auto listener = weft::net::tcp_listener::bind("127.0.0.1:0");
+    auto stream = weft::net::tcp_stream::connect(listener.local_endpoint());
+    CHECK(allocations_of([&] { stream.set_read_deadline(steady_clock::now() + 1h); }) == 0);
+    CHECK(allocations_of([&] { stream.set_deadline(steady_clock::now() + 2h); }) == 0);
+    CHECK(allocations_of([&] {
+            stream.set_deadline(weft::time_point::max());
+            stream.set_deadline(steady_clock::now() + 1h);
+          }) == 0);
+    CHECK(allocations_of([&] {
+            stream.set_read_deadline(steady_clock::now() + 200us);
+            std::byte b;
+            std::error_code ec;
+            (void)stream.read_some(std::span(&b, 1), ec);
+          }) == 0);
   });
 }

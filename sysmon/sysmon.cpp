@@ -100,7 +100,7 @@ void pause(nanos d) noexcept { the_monitor.wake_for_stop.sleep_until(nanotime() 
 // Something waits that a free P would do, and there is none.
 bool work_is_overdue(nanos now) noexcept {
   nanos timer = earliest_timer();
-  return (timer != 0 && timer + overdue_after <= now) || sched.global_size.load(relaxed) != 0;
+  return (timer != 0 && saturating_add(timer, overdue_after) <= now) || sched.global_size.load(relaxed) != 0;
 }
 
 // Gives the work of a P that was taken to another M.
@@ -216,7 +216,7 @@ nanos next_pause(nanos interval, const retaken& last) noexcept {
   if (!last.stuck) return interval;
   nanos now = nanotime();
   nanos until = std::min(now + interval, last.next_look);
-  if (timer > now) until = std::min(until, timer + overdue_after);
+  if (timer > now) until = std::min(until, saturating_add(timer, overdue_after));
   return std::max(until - now, shortest_pause);
 }
 

@@ -90,8 +90,8 @@ std::int64_t positive_period(const std::chrono::duration<Rep, Period>& p) {
 
 }  // namespace detail
 
-// Waits for d; zero or negative: returns at once. Never for less. Where hundreds sleep, from 16 ms on for up to d / 128
-// longer, and at most for 4.2 ms, so that they wake together. Anywhere.
+// Waits for d; zero or negative: returns at once. Never for less. Where hundreds of timers are pending on this P, from
+// 16 ms on for up to d / 128 longer, and at most for 4.2 ms, so that they wake together. Anywhere.
 template <class Rep, class Period>
 void sleep(const std::chrono::duration<Rep, Period>& d) {
   detail::sleep_ns(detail::to_ns(d));
@@ -176,7 +176,8 @@ class func_timer {
   // True: f was not started by the present setting, and will not be. A running f is not waited for.
   bool stop() const { return detail::func_timer_stop(core_.get()); }
 
-  // The same, and waits for a running f. From f itself it does not wait.
+  // The same, and waits for a running f. From f itself it does not wait. Two functions that do this to each other's
+  // timers wait for ever.
   bool stop_and_wait() const { return detail::func_timer_stop_and_wait(core_.get()); }
 
   // Calls f (again) d from now. True: it was still pending. std::bad_alloc: it is stopped.
@@ -190,8 +191,8 @@ class func_timer {
 };
 
 // Runs f, d from now, in a goroutine of its own. An exception that leaves f ends the process, as with go(). Anywhere.
-// f is destroyed when nothing can call it any more: by who drops the last handle of one that was stopped, or by the
-// goroutine that called it. What is pending when run() ends is never called, and is destroyed then.
+// f is destroyed when nothing can call it any more: by who drops the last handle of one that was stopped or has run,
+// or by the goroutine that called it. What is pending when run() ends is never called, and is destroyed then.
 template <class Rep, class Period, class F>
 func_timer after_func(const std::chrono::duration<Rep, Period>& d, F&& f) {
   using D = std::decay_t<F>;

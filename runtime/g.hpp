@@ -147,8 +147,9 @@ struct alignas(64) G {
     return number;
   }
 
-  // acq_rel: the winner sees what the goroutine wrote before it waited, and the losers of the same wait, like
-  // the goroutine itself when it ends its own wait, see what the winner wrote before it claimed.
+  // It says who wins, and hands nothing over: begin_wait's store is relaxed, and so is a claim that fails. What the
+  // goroutine wrote before it waited is seen through what published the ticket (a channel's lock, a timer's heap), what
+  // the winner wrote through ready(). So acq_rel is more than is needed.
   [[nodiscard]] bool claim(wait_ticket ticket) noexcept {
     if (ticket == no_ticket) return state.load(relaxed) != g_state::abandoned;
     std::uint64_t want = ticket << 1;

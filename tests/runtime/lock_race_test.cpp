@@ -15,7 +15,13 @@ namespace {
 // Relaxed throughout: these order nothing.
 template <class T>
 void wait_for(const atomic<T>& what, T value) {
-  while (what.load(relaxed) != value) std::this_thread::yield();
+  for (int n = 1; what.load(relaxed) != value; ++n) {
+    if (n % 1000 != 0) {
+      cpu_relax();  // a yield takes longer than the other spins for the lock
+    } else {
+      std::this_thread::yield();
+    }
+  }
 }
 
 // One thread holds the lock until another wants it, and for delay(i) longer.
@@ -73,8 +79,8 @@ TEST_CASE("lock: who takes it free sees what the last holder wrote") {
 }
 
 TEST_CASE("lock: who spins for it sees what the last holder wrote") {
-  hand_over(10000, [](int i) {
-    for (int n = i % 64; n > 0; --n) cpu_relax();
+  hand_over(30000, [](int i) {
+    for (int n = i % 32; n > 0; --n) cpu_relax();
   });
 }
 

@@ -102,6 +102,7 @@ class func_timer_core : public func_timer_setting, public rt::timer {
     explicit body(func_timer_core* t) noexcept : t_(t) {
       t_->retain();
       next_ = t_->runs;  // under mutex: fire holds it
+      if (next_) next_->previous_ = this;
       t_->runs = this;
     }
     body(const body&) = delete;
@@ -133,9 +134,8 @@ class func_timer_core : public func_timer_setting, public rt::timer {
       bool closure_is_ours;
       {
         rt::lock_guard hold(t_->mutex);
-        body** at = &t_->runs;
-        while (*at != this) at = &(*at)->next_;
-        *at = next_;
+        (previous_ ? previous_->next_ : t_->runs) = next_;
+        if (next_) next_->previous_ = previous_;
         if (!t_->is_running()) woken = t_->waiters.claim_all();
         closure_is_ours = t_->take_closure();
       }
@@ -145,6 +145,7 @@ class func_timer_core : public func_timer_setting, public rt::timer {
 
     func_timer_core* t_;
     body* next_;
+    body* previous_ = nullptr;
     std::uint64_t run_ = number_of_run();  // if that is over, this goroutine never ends
     rt::atomic<rt::G*> g_{nullptr};        // relaxed: compared only with the reader's own
   };

@@ -2,6 +2,7 @@
 
 #include "netpoll/netpoll.hpp"
 #include "sched/proc.hpp"
+#include "sched/time_slice.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -81,7 +82,12 @@ G* global_one(P* p, std::uint32_t max) noexcept {
 // With hazard.cpp every goroutine comes by here, and none by next_local (park.cpp), which sees to it that runnext does
 // not always win.
 G* local_one(M* m, P* p, bool* inherit) noexcept {
-  if (WEFT_LIKELY(!(m->requests.load(relaxed) & request::hazard))) return p->runq.get(inherit);
+  if (WEFT_LIKELY(!(m->requests.load(relaxed) & request::hazard))) {
+    if (WEFT_UNLIKELY(others_come_first(p, inherit_in_loop_at_most))) {
+      if (G* g = take_other(p)) return g;
+    }
+    return p->runq.get(inherit);
+  }
   G* g = dispatches(p) % 2 ? p->runq.get_from_ring() : nullptr;
   if (!g) g = p->runq.get(inherit);
   *inherit = false;

@@ -2,7 +2,6 @@
 
 #include "netpoll/netpoll.hpp"
 #include "sched/proc.hpp"
-#include "sched/time_slice.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -47,8 +46,23 @@ void plan_next_look(P* p, nanos now, nanos next_timer) noexcept {
                      relaxed);
 }
 
-// Without blocking. A goroutine to run now, or null: those it woke are queued. One that comes alone may run before all
-// who wait, but not each time: two that talk to each other would be the only ones that run.
+// Whom the poller or a timer woke may run before all who wait, but not each time: two that talk to each other, or
+// timers that are due again when they have run, would have the P to themselves.
+bool may_pass(P* p, bool alone) noexcept {
+  if (p->runq.ring_empty() && sched.global_size.load(relaxed) == 0) return true;
+  std::uint64_t at = dispatches(p);
+  if (!alone || at - p->passed_at < passes_every) return false;
+  p->passed_at = at;
+  return true;
+}
+
+// What would run next goes to the end of the ring.
+void give_way(P* p) noexcept {
+  if (G* next = p->runq.get_next()) runqput(p, next);
+}
+
+// Without blocking. A goroutine to run now, or null: those it woke are queued, and one that comes alone, too, if it may
+// not pass.
 G* look_at_poller(P* p, nanos now) noexcept {
   if (!anybody_waits_for_io()) return nullptr;
   nanos last = sched.last_poll.load(relaxed);
@@ -57,13 +71,9 @@ G* look_at_poller(P* p, nanos now) noexcept {
   if (!sched.last_poll.compare_exchange_strong(last, now, acq_rel, relaxed)) return nullptr;
   g_list woken;
   poll_network(0, woken);
-  if (!p->runq.ring_empty() || sched.global_size.load(relaxed) != 0) {
-    std::uint64_t at = dispatches(p);
-    if (woken.size() != 1 || at - p->passed_at < passes_every) {
-      ready_all(woken);
-      return nullptr;
-    }
-    p->passed_at = at;
+  if (!may_pass(p, woken.size() == 1)) {
+    ready_all(woken);
+    return nullptr;
   }
   G* g = woken.pop_front();
   if (!g) return nullptr;
@@ -82,12 +92,7 @@ G* global_one(P* p, std::uint32_t max) noexcept {
 // With hazard.cpp every goroutine comes by here, and none by next_local (park.cpp), which sees to it that runnext does
 // not always win.
 G* local_one(M* m, P* p, bool* inherit) noexcept {
-  if (WEFT_LIKELY(!(m->requests.load(relaxed) & request::hazard))) {
-    if (WEFT_UNLIKELY(others_come_first(p, inherit_in_loop_at_most))) {
-      if (G* g = take_other(p)) return g;
-    }
-    return p->runq.get(inherit);
-  }
+  if (WEFT_LIKELY(!(m->requests.load(relaxed) & request::hazard))) return p->runq.get(inherit);
   G* g = dispatches(p) % 2 ? p->runq.get_from_ring() : nullptr;
   if (!g) g = p->runq.get(inherit);
   *inherit = false;
@@ -362,6 +367,7 @@ G* find_runnable(M* m, bool* inherit) noexcept {
       plan_next_look(p, now, next_timer);
     }
 
+    if (ran && !may_pass(p, true)) give_way(p);
     if (G* g = local_one(m, p, inherit)) return g;
     *inherit = false;
     if (G* g = global_one(p, 0)) return g;

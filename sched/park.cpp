@@ -3,7 +3,6 @@
 #include "runtime/stack_use.hpp"
 #include "sched/latency.hpp"
 #include "sched/proc.hpp"
-#include "sched/time_slice.hpp"
 
 namespace weft::rt {
 
@@ -18,8 +17,17 @@ inline bool must_visit_scheduler(M* m, P* p) noexcept {
   return sched.global_size.load(relaxed) != 0 && is_turn_of_global_queue(p);
 }
 
+// Two that make each other runnext share a time slice. So that it does not get long, now and then the one at the head
+// of the ring comes first, or of the global queue: to that the scheduler comes by only once in so many time slices.
+constexpr std::uint64_t inherit_at_most = 128;
+
 WEFT_NOINLINE G* let_others_in(P* p, G* next) noexcept {
-  G* g = take_other(p);
+  p->count.inherited.add();
+  G* g = p->runq.get_from_ring();
+  if (!g && sched.global_size.load(relaxed) != 0) {
+    lock_guard hold(sched.mutex);
+    g = global_get(p, 0);
+  }
   if (!g) return next;
   runqput(p, next);
   return g;
@@ -35,7 +43,7 @@ enum class stack_to { keep, leave };
   if (!next) {
     g = p->runq.get_from_ring();
     if (!g) return nullptr;
-  } else if (WEFT_UNLIKELY(others_come_first(p, inherit_at_most))) {
+  } else if (WEFT_UNLIKELY(p->count.inherited.get() % inherit_at_most == inherit_at_most - 1)) {
     g = let_others_in(p, next);
   }
   if (WEFT_UNLIKELY(g->marks() != 0)) {

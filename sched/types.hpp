@@ -70,7 +70,7 @@ struct alignas(cache_line) P {
   // When, in cpu_ticks, the dispatcher must look at timers and the poller; 0: nothing to look for. Planned by the
   // owner; a foreign thread that arms a timer here stores 1 ("now"). If the owner overwrites that, sysmon sees to it.
   atomic<std::uint64_t> next_look{0};
-  std::uint64_t passed_at = 0;  // owner: dispatches when one that the poller woke last ran before all who waited
+  std::uint64_t passed_at = 0;  // owner: dispatches when one that was woken last ran before all who waited
 
   // The turn for newcomers is here (newcomers.cpp): the goroutine that runs began on it and is not known yet.
   // Written by the owner, or under sched::mutex by whoever takes the P.

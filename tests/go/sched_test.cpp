@@ -199,6 +199,32 @@ TEST_CASE("a pair that plays ping-pong does not starve one that was started befo
       {.procs = 1});
 }
 
+// Each function that ran is due again at once, and what a timer makes ready runs next.
+TEST_CASE("timers that are due again when they have run do not starve the others") {
+  weft::run(
+      [] {
+        constexpr std::size_t several = 30;
+        constexpr long turns = 20;
+        std::atomic<bool> over{false};
+        std::atomic<long> runs{0};
+        std::vector<weft::func_timer> timers;
+        for (std::size_t i = 0; i < several; ++i) {
+          timers.push_back(weft::after_func(1h, [&, i] {
+            ++runs;
+            compute_for(100us);
+            if (!over) timers[i].reset(0s);
+          }));
+        }
+        for (auto& t : timers) t.reset(0s);
+        for (long i = 0; i < turns && runs < 10'000; ++i) weft::yield();
+        long until_then = runs;
+        over = true;
+        for (auto& t : timers) t.stop_and_wait();
+        CHECK(until_then < turns * 2 * static_cast<long>(several));
+      },
+      {.procs = 1});
+}
+
 // runtime's TestSchedLocalQueueStarve / the global queue: those in the global queue get their turn beside local work.
 TEST_CASE("goroutines in the global queue are not starved by local ones") {
   weft::run([] {
@@ -230,7 +256,6 @@ TEST_CASE("goroutines in the global queue are not starved by local ones") {
   });
 }
 
-// runtime's TestSchedLocalQueueEmpty: a goroutine that was made ready is found, also by another P.
 // More than a ring holds, so that some are in the global queue; and what ends time slices now and then, so that nobody
 // is asked to yield.
 TEST_CASE("a pair that plays ping-pong does not starve those in the global queue") {
@@ -272,6 +297,7 @@ TEST_CASE("a pair that plays ping-pong does not starve those in the global queue
       {.procs = 1});
 }
 
+// runtime's TestSchedLocalQueueEmpty: a goroutine that was made ready is found, also by another P.
 TEST_CASE("a goroutine that was made ready is found while its maker goes on computing") {
   weft::run([] {
     unsigned before = weft::set_procs(2);

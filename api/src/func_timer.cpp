@@ -14,6 +14,7 @@
 
 #include "api/src/end_waiters.hpp"
 #include "api/src/support.hpp"
+#include "runtime/linked_list.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -57,7 +58,7 @@ class func_timer_core : public func_timer_setting, public rt::timer {
   // outside the runtime. A goroutine that is in f and never ends, as its run() is over, keeps it.
   bool take_closure() noexcept {
     bool will_be_called = setting % 2 != 0 && !never;
-    if (handles.load(rt::acquire) != 0 || will_be_called || runs) return false;
+    if (handles.load(rt::acquire) != 0 || will_be_called || runs.front()) return false;
     return std::exchange(has_closure, false);
   }
 
@@ -101,9 +102,7 @@ class func_timer_core : public func_timer_setting, public rt::timer {
    public:
     explicit body(func_timer_core* t) noexcept : t_(t) {
       t_->retain();
-      next_ = t_->runs;  // under mutex: fire holds it
-      if (next_) next_->previous_ = this;
-      t_->runs = this;
+      t_->runs.push_back(this);  // under mutex: fire holds it
     }
     body(const body&) = delete;
     body& operator=(const body&) = delete;
@@ -116,15 +115,10 @@ class func_timer_core : public func_timer_setting, public rt::timer {
       t_->release();
     }
 
-    // Under mutex: whether g is in f, in the run `first` or one after it.
-    static bool is_in(const body* first, const rt::G* g) noexcept {
-      while (first && first->g_.load(rt::relaxed) != g) first = first->next_;
-      return first != nullptr;
-    }
-    static bool is_of_run(const body* first, std::uint64_t run) noexcept {
-      while (first && first->run_ != run) first = first->next_;
-      return first != nullptr;
-    }
+    bool is_of(const rt::G* g) const noexcept { return g_.load(rt::relaxed) == g; }
+    bool is_of_run(std::uint64_t run) const noexcept { return run_ == run; }
+
+    rt::list_links<body> in_runs;
 
    private:
     // True: the closure is ours to destroy.
@@ -134,8 +128,7 @@ class func_timer_core : public func_timer_setting, public rt::timer {
       bool closure_is_ours;
       {
         rt::lock_guard hold(t_->mutex);
-        (previous_ ? previous_->next_ : t_->runs) = next_;
-        if (next_) next_->previous_ = previous_;
+        t_->runs.erase(this);
         if (!t_->is_running()) woken = t_->waiters.claim_all();
         closure_is_ours = t_->take_closure();
       }
@@ -144,15 +137,25 @@ class func_timer_core : public func_timer_setting, public rt::timer {
     }
 
     func_timer_core* t_;
-    body* next_;
-    body* previous_ = nullptr;
     std::uint64_t run_ = number_of_run();  // if that is over, this goroutine never ends
     rt::atomic<rt::G*> g_{nullptr};        // relaxed: compared only with the reader's own
   };
 
   // Under mutex:
-  bool is_running() const noexcept { return body::is_of_run(runs, number_of_run()); }
-  body* runs = nullptr;
+  bool is_running() const noexcept {
+    const std::uint64_t run = number_of_run();
+    for (const body* b : runs) {
+      if (b->is_of_run(run)) return true;
+    }
+    return false;
+  }
+  bool is_in_f(const rt::G* g) const noexcept {
+    for (const body* b : runs) {
+      if (b->is_of(g)) return true;
+    }
+    return false;
+  }
+  rt::linked_list<body, &body::in_runs> runs;
   end_waiters waiters;  // for no run to be in f
   bool never = false;   // the present setting never fires
   bool has_closure = true;
@@ -217,7 +220,7 @@ bool func_timer_stop_and_wait(func_timer_core* t) {
   t->mutex.acquire_lock();
   bool pending = t->disarm();
   rt::del_timer(t);
-  bool in_f = func_timer_core::body::is_in(t->runs, scope.g());
+  bool in_f = t->is_in_f(scope.g());
   while (!in_f && t->is_running()) {
     end_waiter w{scope.g(), scope.g()->begin_wait()};
     t->waiters.add(&w);

@@ -257,14 +257,13 @@ void stack_put(stack_class* c, stack* const* stacks, std::size_t n) noexcept {
 
 namespace {
 
-// The beginning of the slab in which `lo` lies, the low end of a stack; without one, `lo`. Async-signal-safe.
-const std::byte* slab_around(const std::byte* lo) noexcept {
+// The slab in which `at` lies, or null. Async-signal-safe.
+const slab_range* slab_around(const std::byte* at) noexcept {
   std::size_t n = published.count.load(acquire);
-  for (std::size_t i = 0; i < n; ++i) {
-    const slab_range& r = published.ranges[i];
-    if (lo >= r.base && lo < r.base + r.slots * r.slot_size) return r.base;
+  for (const slab_range* r = published.ranges; r != published.ranges + n; ++r) {
+    if (at >= r->base && at < r->base + r->slots * r->slot_size) return r;
   }
-  return lo;
+  return nullptr;
 }
 
 }  // namespace
@@ -275,7 +274,8 @@ void stack_check_canary(const G* g) noexcept {
   // A frame may have gone past the canary without writing there. Outside the slab is some other stack, which the
   // goroutine changed to.
   auto* here = static_cast<const std::byte*>(__builtin_frame_address(0));
-  const bool beyond = here < s->lo && here >= slab_around(s->lo);
+  const slab_range* below = here < s->lo ? slab_around(here) : nullptr;
+  const bool beyond = below && below == slab_around(s->lo);
   if (!beyond && canary_intact(s->lo)) return;
   fatal(
       "goroutine {}: stack overflow, noticed late: it has no guard page. Its stack has {} bytes; "
@@ -288,26 +288,22 @@ bool stack_is_left(const G* g, std::uintptr_t sp) noexcept {
   // neighbours first.
   const stack* s = g->own_stack;
   auto lo = reinterpret_cast<std::uintptr_t>(s->lo);
-  auto end = s->has_canary ? reinterpret_cast<std::uintptr_t>(slab_around(s->lo)) : lo;
+  const slab_range* slab = s->has_canary ? slab_around(s->lo) : nullptr;
+  auto end = slab ? reinterpret_cast<std::uintptr_t>(slab->base) : lo;
   return sp < lo && sp + slab_target / 16 > end;
 }
 
 const G* stack_guard_owner(const void* address) noexcept {
   const auto* a = static_cast<const std::byte*>(address);
-  std::size_t n = published.count.load(acquire);
+  const slab_range* r = slab_around(a);
+  if (!r || static_cast<std::size_t>(a - r->base) % r->slot_size >= page) return nullptr;
+  auto k = static_cast<std::size_t>(a - r->base) / r->slot_size;
+  // The index that coloured the slot counts the slots of its class only.
   std::size_t first_of_class = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    const slab_range& r = published.ranges[i];
-    if (a < r.base || a >= r.base + r.slots * r.slot_size) continue;
-    auto k = static_cast<std::size_t>(a - r.base) / r.slot_size;
-    if (static_cast<std::size_t>(a - r.base) % r.slot_size >= page) return nullptr;
-    // The index that coloured the slot counts the slots of its class only.
-    for (std::size_t j = 0; j < i; ++j) {
-      if (published.ranges[j].slot_size == r.slot_size) first_of_class += published.ranges[j].slots;
-    }
-    return header_of(r.base + k * r.slot_size, r.slot_size, first_of_class + k)->user;
+  for (const slab_range* before = published.ranges; before != r; ++before) {
+    if (before->slot_size == r->slot_size) first_of_class += before->slots;
   }
-  return nullptr;
+  return header_of(r->base + k * r->slot_size, r->slot_size, first_of_class + k)->user;
 }
 
 namespace {

@@ -1,8 +1,7 @@
 #include "runtime/report.hpp"
 
 #include "runtime/fatal.hpp"
-#include "runtime/stack.hpp"
-#include "runtime/thread.hpp"
+#include "runtime/roomy_stack.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -14,19 +13,9 @@ namespace weft::rt {
 
 namespace {
 
-constexpr std::ptrdiff_t stack_for_demangling = 128 * 1024;
-
 // The reserve is for one report at a time, when there is no memory to be had: what ends a process then shall be said
 // all the same.
 constinit atomic<bool> reserve_in_use{false};
-
-// Threads' own stacks are taken to be large.
-bool stack_is_roomy() noexcept {
-  const thread_state* ts = this_thread_or_null();
-  const stack* s = ts && ts->g ? ts->g->own_stack : nullptr;
-  auto* here = static_cast<const std::byte*>(__builtin_frame_address(0));
-  return !s || here < s->lo || here >= s->hi || here - s->lo > stack_for_demangling;
-}
 
 }  // namespace
 

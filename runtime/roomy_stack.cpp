@@ -8,21 +8,20 @@
 
 namespace weft::rt {
 
+bool stack_is_roomy() noexcept {
+  constexpr std::ptrdiff_t enough = 128 * 1024;  // for demangling
+  const thread_state* ts = this_thread_or_null();
+  const stack* s = ts && ts->g ? ts->g->own_stack : nullptr;
+  auto* here = static_cast<const std::byte*>(__builtin_frame_address(0));
+  return !s || here < s->lo || here >= s->hi || here - s->lo > enough;
+}
+
 #if defined(__x86_64__)
 
-namespace {
-
-constexpr std::ptrdiff_t enough = 128 * 1024;
-constexpr std::uintptr_t red_zone = 128;
-
-}  // namespace
-
 void* roomy_stack() noexcept {
+  constexpr std::uintptr_t red_zone = 128;
   const thread_state* ts = this_thread_or_null();
-  if (!ts || !ts->scheduler || ts->g->kind != g_kind::goroutine) return nullptr;
-  const stack* s = ts->g->own_stack;
-  auto* here = static_cast<const std::byte*>(__builtin_frame_address(0));
-  if (!s || here < s->lo || here >= s->hi || here - s->lo > enough) return nullptr;
+  if (stack_is_roomy() || !ts->scheduler || ts->g->kind != g_kind::goroutine) return nullptr;
   // Its context is its stack pointer (jump.hpp).
   return reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(ts->scheduler->context) - red_zone) &
                                  ~std::uintptr_t{63});

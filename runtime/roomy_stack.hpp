@@ -6,9 +6,11 @@
 
 namespace weft::rt {
 
-// The top of what is free of the scheduler's stack; null: stay here. That is so on a stack that is large enough, on one
-// that is none of ours (a thread's, a signal handler's, one that the goroutine changed to), and where switching is not
-// our own.
+// Whether a report finds room here. Stacks that are none of ours are taken to be large: a thread's, a signal handler's,
+// one that the goroutine changed to.
+bool stack_is_roomy() noexcept;
+
+// The top of what is free of the scheduler's stack; null: stay here, as there is room, or switching is not our own.
 void* roomy_stack() noexcept;
 
 // Calls f(arg) on the stack that ends at `top`. Unwinding from there finds the caller's frames.

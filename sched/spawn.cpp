@@ -10,7 +10,9 @@
 //
 // Nothing may fail where a goroutine is dispatched or queued. Therefore no G is taken before there is room for it
 // (make_room_for_goroutines): in the global queue, and among the slots of the default class, besides those that Ps may
-// keep free in their caches. What earlier runs left behind is counted apart: it keeps its Gs and its stacks.
+// keep free in their caches. What earlier runs left behind is counted apart: it keeps its Gs and its stacks. All of it
+// changes under sched.room: a plain thread's go() may ask for room while one run() ends and the next begins, and must
+// not raise the room of the one by what was reserved in the other's class.
 
 #include "runtime/copies.hpp"
 #include "runtime/g_pool.hpp"

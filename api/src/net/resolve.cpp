@@ -1,8 +1,8 @@
 // Names to addresses, with the system's resolver.
 //
 // getaddrinfo blocks its thread, uses much stack and cannot be stopped. So each look-up has a goroutine of its own,
-// which leaves its P to others meanwhile; who asked waits for it as long as it likes. So many look-ups block a thread
-// at once; the others wait their turn, and are not made any more when nobody asks for them by then.
+// which leaves its P to others meanwhile; who asked waits for it as long as it likes. No more than most_threads
+// block a thread at once; further ones wait their turn, and are not made any more when nobody asks for them by then.
 
 #include "api/src/net/address.hpp"
 #include "api/src/net/descriptor.hpp"

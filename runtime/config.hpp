@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #define WEFT_NOINLINE __attribute__((noinline))
 #define WEFT_LIKELY(x) __builtin_expect(!!(x), 1)
@@ -25,6 +26,16 @@
 #endif
 
 namespace weft::rt {
+
+// The scheduler's sizes and turns. In tests that drive it through its interleavings queues are full, and turns come,
+// all the time.
+#if defined(WEFT_INTERLEAVE)
+inline constexpr std::uint32_t run_queue_size = 4, inherit_at_most = 3, global_queue_every = 5;
+#else
+inline constexpr std::uint32_t run_queue_size = 256;     // a ring; what does not fit goes to the global queue
+inline constexpr std::uint32_t inherit_at_most = 128;    // dispatches by runnext, then the others come first
+inline constexpr std::uint32_t global_queue_every = 61;  // time slices: then the global queue comes first
+#endif
 
 // Two lines, because the adjacent-line prefetcher of x86 pulls pairs.
 inline constexpr std::size_t cache_line = 128;

@@ -56,11 +56,6 @@ bool may_pass(P* p, bool alone) noexcept {
   return true;
 }
 
-// What would run next goes to the end of the ring.
-void give_way(P* p) noexcept {
-  if (G* next = p->runq.get_next()) runqput(p, next);
-}
-
 // Without blocking. A goroutine to run now, or null: those it woke are queued, and one that comes alone, too, if it may
 // not pass.
 G* look_at_poller(P* p, nanos now) noexcept {
@@ -367,7 +362,9 @@ G* find_runnable(M* m, bool* inherit) noexcept {
       plan_next_look(p, now, next_timer);
     }
 
-    if (ran && !may_pass(p, true)) give_way(p);
+    if (ran && !may_pass(p, true)) {
+      if (G* next = p->runq.get_next()) put_back(p, next);
+    }
     if (G* g = local_one(m, p, inherit)) return g;
     *inherit = false;
     if (G* g = global_one(p, 0)) return g;

@@ -19,8 +19,6 @@ inline bool must_visit_scheduler(M* m, P* p) noexcept {
 
 // Two that make each other runnext share a time slice. So that it does not get long, now and then the one at the head
 // of the ring comes first, or of the global queue: to that the scheduler comes by only once in so many time slices.
-constexpr std::uint64_t inherit_at_most = 128;
-
 WEFT_NOINLINE G* let_others_in(P* p, G* next) noexcept {
   p->count.inherited.add();
   G* g = p->runq.get_from_ring();
@@ -29,7 +27,7 @@ WEFT_NOINLINE G* let_others_in(P* p, G* next) noexcept {
     g = global_get(p, 0);
   }
   if (!g) return next;
-  runqput(p, next);
+  put_back(p, next);
   return g;
 }
 

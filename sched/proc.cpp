@@ -30,6 +30,10 @@
 //
 //     An M may doze between giving up its P and S2, still counted as spinning (find.cpp).
 //
+//     While a goroutine moves from queue to queue, S3 may find it in neither. So whoever moves one does it in the order
+//     in which S3 looks (global_get: into the ring, then global_size), or makes it ready anew, with A2 (put_back,
+//     runqput_full's callers), or looks as S3 does afterwards (a thief, in resetspinning).
+//
 //     Go looks again only after spinning, and keeps a flag (needspinning) for the M that gives up its P without having
 //     spun (issue 45867). Looking again always costs one read per P before a sleep, and needs no flag.
 //
@@ -363,15 +367,18 @@ void wakep(help h) noexcept {
   startm(p, true);
 }
 
-namespace {
-
-bool somebody_polls() noexcept { return sched.last_poll.load(seq_cst) == 0; }
-
-// A timer that sysmon might be too late for.
-bool timer_is_soon() noexcept {
-  constexpr nanos sysmon_sees_it = 10 * millisecond;
+bool timer_wants_poller() noexcept {
+  // sysmon is there sooner, as long as it looks for this, too: every 10 ms at least.
+  constexpr nanos sysmon_sees_it = 20 * millisecond;
+  if (sched.last_poll.load(seq_cst) == 0) return false;
   nanos timer = earliest_timer();
   return timer != 0 && timer - nanotime() < sysmon_sees_it;
+}
+
+namespace {
+
+bool poller_is_wanted() noexcept {
+  return (sched.last_poll.load(seq_cst) != 0 && anybody_waits_for_io()) || timer_wants_poller();
 }
 
 }  // namespace
@@ -382,7 +389,7 @@ void resetspinning(M* m) noexcept {
   if (sched.idle_ps.load(seq_cst) == 0) return;
   if (anything_queued()) {  // S3
     wakep();
-  } else if (!somebody_polls() && (anybody_waits_for_io() || timer_is_soon())) {
+  } else if (poller_is_wanted()) {
     wakep(help::to_poll);  // while this M runs a goroutine
   }
 }
@@ -406,9 +413,10 @@ void handoffp(P* p) noexcept {
       sched.stop_note.wakeup();
       return;
     }
-    bool start = sched.global_size.load(relaxed) != 0 ||
-                 // the last P, and nobody polls: somebody must
-                 (sched.idle_ps.load(relaxed) == sched.procs.load(relaxed) - 1 && sched.last_poll.load(relaxed) != 0);
+    // Whoever gives a P up sleeps in the poller if nobody does. Here the P is given up for an M that does not.
+    bool last = sched.idle_ps.load(relaxed) == sched.procs.load(relaxed) - 1;
+    bool start =
+        sched.global_size.load(relaxed) != 0 || poller_is_wanted() || (last && sched.last_poll.load(relaxed) != 0);
     if (!start) {
       when = p->timers.wake_when();
       idle_p_put(p);
@@ -458,7 +466,7 @@ G* schedule(M* m, bool* inherit) noexcept {
     if (WEFT_UNLIKELY(put_newcomer_aside(m->p.load(relaxed), g))) continue;
     if (m->spinning.load(relaxed)) {
       resetspinning(m);
-    } else if (sched.idle_ps.load(seq_cst) != 0 && !somebody_polls() && timer_is_soon()) {
+    } else if (sched.idle_ps.load(seq_cst) != 0 && timer_wants_poller()) {
       wakep(help::to_poll);
     }
     if (WEFT_UNLIKELY(g->marks() & mark::tied) && g->tied_to != m) {

@@ -31,6 +31,7 @@ void wake_sysmon() noexcept;     // sched: ends its deep sleep
 void idle_p_put(P* p) noexcept;  // sched
 P* idle_p_get() noexcept;        // sched
 void resetspinning(M* m) noexcept;
+bool timer_wants_poller() noexcept;  // nobody sleeps there, and sysmon might be too late for a timer
 
 // --- queues (runqueues.cpp)
 void runqput_full(P* p, G* g) noexcept;           // the ring was full
@@ -49,6 +50,12 @@ inline help runqput_next(P* p, G* g) noexcept {
   if (!before) return help::soon;
   runqput(p, before);
   return help::now;
+}
+
+// g, which p's owner took from p's queue, goes to its tail. Nobody could see it meanwhile, so it is made ready anew.
+inline void put_back(P* p, G* g) noexcept {
+  runqput(p, g);                                  // A1
+  if (sched.idle_ps.load(seq_cst) != 0) wakep();  // A2
 }
 
 // --- goroutines that have not begun, beside many threads without a P (newcomers.cpp)

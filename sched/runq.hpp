@@ -152,6 +152,6 @@ class basic_run_queue {
   std::array<atomic<G*>, Capacity> ring_{};
 };
 
-using run_queue = basic_run_queue<256>;
+using run_queue = basic_run_queue<run_queue_size>;
 
 }  // namespace weft::rt

@@ -298,9 +298,9 @@ inline void count_dispatch(P* p, bool inherit) noexcept {
 }
 inline std::uint64_t dispatches(const P* p) noexcept { return p->sched_tick.load(relaxed) + p->count.inherited.get(); }
 
-// Every 61st time slice of a P the global queue comes first; a prime, so that no program's rhythm meets it.
+// A prime, so that no program's rhythm meets it.
 inline bool is_turn_of_global_queue(const P* p) noexcept {
-  return static_cast<std::uint32_t>(p->sched_tick.load(relaxed)) % 61 == 60;
+  return static_cast<std::uint32_t>(p->sched_tick.load(relaxed)) % global_queue_every == global_queue_every - 1;
 }
 
 inline bool anybody_waits_for_io() noexcept {

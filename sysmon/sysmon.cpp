@@ -8,7 +8,8 @@
 // they do. Policy and time live here; what is done to Ps and Ms are verbs of sched.
 //
 // Each round: 1. poll, if nobody did for 10 ms (1 ms while no P idles); 2. a timer is overdue, whose P may be stuck, or
-// goroutines wait in the global queue: start an M if a P idles; 3. retake; 4. reports of WEFT_DEBUG=hogs (hogs.hpp);
+// goroutines wait in the global queue, or nobody sleeps for a timer that is due soon: start an M if a P idles; 3.
+// retake; 4. reports of WEFT_DEBUG=hogs (hogs.hpp);
 // 5. the gate for newcomers (gate.hpp); 6. the forced tick; 7. the number of processors, once a second; 8. Ms that left
 // are joined; 9. WEFT_DEBUG=schedtrace.
 
@@ -269,7 +270,13 @@ void run_monitor() noexcept {
     sched.coarse_now.store(now, relaxed);
     poll_if_nobody_did(now);
     bool overdue = work_is_overdue(now);
-    if (overdue && sched.idle_ps.load(relaxed) != 0) startm(nullptr, false);
+    if (sched.idle_ps.load(relaxed) != 0) {
+      if (overdue) {
+        startm(nullptr, false);
+      } else if (timer_wants_poller()) {
+        wakep(help::to_poll);
+      }
+    }
     last = retake(now, overdue, hogs);
     hogs.look(now);
     newcomers.look(now, last.detached, last.newcomer);

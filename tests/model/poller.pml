@@ -52,7 +52,7 @@
 #define armings 1 /* of the armer */
 #endif
 #ifdef COMES_BY
-#define soon 2 /* timer_is_soon: sysmon might be too late for it */
+#define soon 2 /* timer_wants_poller: sysmon might be too late for it */
 #endif
 #ifndef foreigners
 #ifdef ENDS
@@ -351,7 +351,7 @@ inline arm(parks) {
   atomic { seen = false; y = 0; t = 0 }
 }
 
-/* if somebody has to sleep in the poller: timer_is_soon */
+/* if somebody has to sleep in the poller: timer_wants_poller */
 inline send_another() {
   earliest_timer();
   if

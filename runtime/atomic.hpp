@@ -1,16 +1,25 @@
 // The one name under which the runtime uses atomics.
 //
-// Tests define WEFT_INTERLEAVE and provide `weft::rt::interleave_point()`: then every atomic access is a place
-// where a seeded schedule may switch threads, so that protocols are driven through their rare interleavings.
+// Tests define WEFT_INTERLEAVE and provide what is declared here: then every atomic access is a place where a seeded
+// schedule may switch threads, and a store that is not seq_cst may stay unseen by others for a while, as on x86-64. So
+// protocols are driven through their rare interleavings.
 #pragma once
 
 #include <atomic>
+
+#if defined(WEFT_INTERLEAVE)
+#include <cstddef>
+#endif
 
 namespace weft::rt {
 
 #if defined(WEFT_INTERLEAVE)
 
 void interleave_point() noexcept;
+// What this thread has stored and others do not see yet, oldest first ("store buffer").
+bool interleave_keep(void* where, const void* value, std::size_t size) noexcept;  // false: store it at once
+bool interleave_kept(const void* where, void* value) noexcept;  // false: it has kept nothing for there
+void interleave_show() noexcept;                                // all of it
 
 template <class T>
 class atomic {
@@ -22,44 +31,41 @@ class atomic {
 
   T load(std::memory_order o) const noexcept {
     interleave_point();
-    return v_.load(o);
+    T mine;
+    return interleave_kept(&v_, &mine) ? mine : v_.load(o);
   }
   void store(T v, std::memory_order o) noexcept {
     interleave_point();
+    if (o != std::memory_order_seq_cst && interleave_keep(&v_, &v, sizeof v)) return;
+    interleave_show();
     v_.store(v, o);
   }
-  T exchange(T v, std::memory_order o) noexcept {
-    interleave_point();
-    return v_.exchange(v, o);
-  }
+  T exchange(T v, std::memory_order o) noexcept { return shown().exchange(v, o); }
   bool compare_exchange_strong(T& want, T v, std::memory_order ok, std::memory_order no) noexcept {
-    interleave_point();
-    return v_.compare_exchange_strong(want, v, ok, no);
+    return shown().compare_exchange_strong(want, v, ok, no);
   }
   bool compare_exchange_weak(T& want, T v, std::memory_order ok, std::memory_order no) noexcept {
-    interleave_point();
-    return v_.compare_exchange_strong(want, v, ok, no);
+    return shown().compare_exchange_strong(want, v, ok, no);
   }
   template <class U>
   T fetch_add(U d, std::memory_order o) noexcept {
-    interleave_point();
-    return v_.fetch_add(d, o);
+    return shown().fetch_add(d, o);
   }
   template <class U>
   T fetch_sub(U d, std::memory_order o) noexcept {
-    interleave_point();
-    return v_.fetch_sub(d, o);
+    return shown().fetch_sub(d, o);
   }
-  T fetch_or(T d, std::memory_order o) noexcept {
-    interleave_point();
-    return v_.fetch_or(d, o);
-  }
-  T fetch_and(T d, std::memory_order o) noexcept {
-    interleave_point();
-    return v_.fetch_and(d, o);
-  }
+  T fetch_or(T d, std::memory_order o) noexcept { return shown().fetch_or(d, o); }
+  T fetch_and(T d, std::memory_order o) noexcept { return shown().fetch_and(d, o); }
 
  private:
+  // Where an instruction reads and writes at once, the processor shows all first.
+  std::atomic<T>& shown() noexcept {
+    interleave_point();
+    interleave_show();
+    return v_;
+  }
+
   std::atomic<T> v_{};
 };
 

@@ -27,7 +27,7 @@ void lock::acquire_slow() noexcept {
   while (word_.exchange(held_with_sleepers, acquire) != free_word) futex_wait(&word_, held_with_sleepers);
 }
 
-#if WEFT_CHECKS
+#if WEFT_LOCK_RANKS
 
 namespace {
 

@@ -10,6 +10,13 @@
 
 #include <cstdint>
 
+// Counted per thread; those of interleaving tests are none.
+#if WEFT_CHECKS && !defined(WEFT_INTERLEAVE)
+#define WEFT_LOCK_RANKS 1
+#else
+#define WEFT_LOCK_RANKS 0
+#endif
+
 namespace weft::rt {
 
 // A thread may take a lock only if its rank is greater than every rank it holds. `channel` is the exception:
@@ -29,7 +36,7 @@ enum class lock_rank : std::uint8_t {
 
 class lock {
  public:
-#if WEFT_CHECKS
+#if WEFT_LOCK_RANKS
   explicit constexpr lock(lock_rank rank) noexcept : rank_(rank) {}
 #else
   explicit constexpr lock(lock_rank) noexcept {}
@@ -62,7 +69,7 @@ class lock {
 
   WEFT_NOINLINE void acquire_slow() noexcept;
 
-#if WEFT_CHECKS
+#if WEFT_LOCK_RANKS
   void check_rank() const noexcept;
   void note_acquired() const noexcept;
   void note_released() const noexcept;
@@ -73,7 +80,7 @@ class lock {
 #endif
 
   atomic<std::uint32_t> word_{free_word};
-#if WEFT_CHECKS
+#if WEFT_LOCK_RANKS
   lock_rank rank_;
 #endif
 };

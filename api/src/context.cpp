@@ -198,7 +198,7 @@ void see_to_deadline(cancel_node* n) noexcept {
   if (set_in == run || t->is_cancelled()) return;
   std::int64_t left = t->deadline - rt::nanotime();
   if (left <= 0) return cancel(t, cancel_state::timed_out, nullptr);
-  if (run == 0 || !t->timer_run.compare_exchange_strong(set_in, run, rt::relaxed)) return;
+  if (run == 0 || !t->timer_run.compare_exchange_strong(set_in, run, rt::relaxed, rt::relaxed)) return;
   std::optional<func_timer> timer;
   {
     rt::runtime_scope scope;

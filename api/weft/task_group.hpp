@@ -6,12 +6,12 @@
 #pragma once
 
 #include <weft/context.hpp>
+#include <weft/detail/atomic.hpp>
 #include <weft/detail/config.hpp>
 #include <weft/go.hpp>
 #include <weft/sync.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -61,7 +61,7 @@ struct group_state {
 
   weft::context ctx;
   cancel_function cancel;
-  std::atomic<std::uint64_t> run{0};  // of its goroutines; 0: there were none
+  detail::atomic<std::uint64_t> run{0};  // of its goroutines; 0: there were none
   wait_group running{};
   std::optional<semaphore> places{};  // set_limit
   weft::mutex mutex{};

@@ -1,11 +1,12 @@
 #include "tests/support/interleave.hpp"
 
-#include "runtime/futex.hpp"
-
 #include <boost/context/detail/fcontext.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <deque>
 #include <utility>
 
 namespace weft::test {
@@ -14,7 +15,7 @@ namespace fc = boost::context::detail;
 
 namespace {
 
-constexpr std::size_t stack_size = 128 * 1024;
+constexpr std::size_t stack_size = 256 * 1024;
 
 interleaving* active = nullptr;
 
@@ -26,53 +27,77 @@ std::vector<std::unique_ptr<std::byte[]>>& stacks() {
 
 }  // namespace
 
+struct kept_store {
+  void* where;
+  std::uint64_t value;
+  std::size_t size;
+};
+
 struct interleaving::fiber {
   std::function<void()> body;
   std::size_t number;
   fc::fcontext_t context = nullptr;
+  void* own_state = nullptr;
   bool ended = false;
-  const void* sleeps_on = nullptr;  // a futex word
+  bool forgotten = false;
+  const void* sleeps_on = nullptr;
+  rt::nanos deadline = rt::forever;
+  bool woken = false;
+  std::size_t stalled_until = 0;  // a step
+  std::deque<kept_store> kept;    // not seen by others yet; the newest last
+
+  void show_one() noexcept {
+    std::memcpy(kept.front().where, &kept.front().value, kept.front().size);
+    kept.pop_front();
+  }
+  void show_all() noexcept {
+    while (!kept.empty()) show_one();
+  }
+
+  bool may_be_left() const { return ended || (forgotten && sleeps_on && deadline == rt::forever); }
 };
 
 struct interleave_access {
-  static bool running() noexcept { return active && active->current_; }
+  static interleaving::fiber* here() noexcept { return interleaving::running() ? active->current_ : nullptr; }
+
+  // A frame may be gone, and something else be there, before the store is seen.
+  static bool may_be_kept(const void* where) noexcept {
+    auto distance = reinterpret_cast<std::intptr_t>(where) - reinterpret_cast<std::intptr_t>(&where);
+    return std::abs(distance) > std::intptr_t{stack_size};
+  }
+
+  static bool keep(void* where, const void* value, std::size_t size) noexcept {
+    interleaving::fiber* f = here();
+    if (!f || !active->keeps_stores_ || !may_be_kept(where) || active->random_.below(2) == 0) return false;
+    f->kept.push_back({where, 0, size});
+    std::memcpy(&f->kept.back().value, value, size);
+    return true;
+  }
+
+  static bool kept(const void* where, void* value) noexcept {
+    interleaving::fiber* f = here();
+    if (!f) return false;
+    auto newest = std::find_if(f->kept.rbegin(), f->kept.rend(), [=](const kept_store& k) { return k.where == where; });
+    if (newest == f->kept.rend()) return false;
+    std::memcpy(value, &newest->value, newest->size);
+    return true;
+  }
 
   static void point() noexcept {
-    if (!running()) return;
-    if (active->random_.below(active->switch_one_in_) == 0) active->leave();
+    interleaving::fiber* f = here();
+    if (!f) return;
+    if (!f->kept.empty() && active->random_.below(8) == 0) f->show_one();
+    if (active->random_.below(active->switch_one_in_) == 0) active->back_to_run();
   }
-
-  static void sleep_on(const void* word) noexcept {
-    active->current_->sleeps_on = word;
-    active->leave();
-  }
-
-  static void wake(const void* word, int count) noexcept {
-    if (!active) return;
-    // Which sleeper is woken is not defined: begin anywhere.
-    std::size_t n = active->fibers_.size();
-    std::size_t at = active->random_.below(static_cast<std::uint32_t>(n));
-    for (std::size_t i = 0; i < n && count > 0; ++i, at = (at + 1) % n) {
-      if (active->fibers_[at]->sleeps_on != word) continue;
-      active->fibers_[at]->sleeps_on = nullptr;
-      --count;
-    }
-  }
-
-  static void leave() noexcept { active->leave(); }
 
   static void enter(fc::transfer_t from) noexcept {
     auto* self = static_cast<interleaving*>(from.data);
     interleaving::fiber* f = self->current_;
     f->context = from.fctx;
     f->body();
+    f->show_all();
     f->ended = true;
-    self->leave();
-  }
-
-  static void fail(std::string message) noexcept {
-    active->failure_ = std::move(message);
-    active->leave();
+    self->back_to_run();
   }
 };
 
@@ -83,45 +108,134 @@ interleaving::interleaving(std::uint64_t seed) : random_(seed * 0x9e3779b97f4a7c
 
 interleaving::~interleaving() = default;
 
-void interleaving::add(std::function<void()> thread) {
+std::size_t interleaving::add(std::function<void()> thread) {
   auto f = std::make_unique<fiber>();
   f->body = std::move(thread);
   f->number = fibers_.size();
   if (stacks().size() == fibers_.size()) stacks().push_back(std::make_unique<std::byte[]>(stack_size));
   f->context = fc::make_fcontext(stacks()[fibers_.size()].get() + stack_size, stack_size, interleave_access::enter);
   fibers_.push_back(std::move(f));
+  return fibers_.size() - 1;
 }
+
+void interleaving::forget(std::size_t thread) { fibers_[thread]->forgotten = true; }
+
+bool interleaving::running() noexcept { return active && active->current_; }
 
 std::size_t interleaving::current() noexcept { return active->current_->number; }
 
-// From the running thread back to run().
 void interleaving::leave() noexcept {
+  if (running()) active->back_to_run();
+}
+
+// From the running thread.
+void interleaving::back_to_run() noexcept {
   fiber* f = current_;
   // Where run() waits is kept in the fiber that it resumed.
   fc::transfer_t back = fc::jump_fcontext(f->context, nullptr);
   f->context = back.fctx;
 }
 
+bool interleaving::sleep_on(const void* word, rt::nanos deadline) noexcept {
+  fiber* f = active->current_;
+  f->show_all();
+  f->sleeps_on = word;
+  f->deadline = deadline;
+  f->woken = false;
+  active->back_to_run();
+  return f->woken;
+}
+
+void interleaving::wake(const void* word, int count) noexcept {
+  if (!active) return;
+  show_stores();
+  std::size_t n = active->fibers_.size();
+  std::size_t at = active->random_.below(static_cast<std::uint32_t>(n));
+  for (std::size_t i = 0; i < n && count > 0; ++i, at = (at + 1) % n) {
+    fiber& f = *active->fibers_[at];
+    if (f.sleeps_on != word) continue;
+    f.sleeps_on = nullptr;
+    f.woken = true;
+    --count;
+  }
+}
+
+void interleaving::show_stores() noexcept {
+  if (running()) active->current_->show_all();
+}
+
+void interleaving::show_all_stores() noexcept {
+  if (!active) return;
+  for (auto& f : active->fibers_) f->show_all();
+}
+
+rt::nanos interleaving::now() noexcept { return active->now_; }
+void interleaving::pass_time(rt::nanos d) noexcept { active->now_ += d; }
+
+rt::nanos interleaving::earliest_deadline_on(const void* word) const noexcept {
+  rt::nanos earliest = rt::forever;
+  for (const auto& f : fibers_) {
+    if (!f->ended && f->sleeps_on == word) earliest = std::min(earliest, f->deadline);
+  }
+  return earliest;
+}
+
+// All sleep. "", or why none will go on.
+std::string interleaving::wake_the_late() {
+  rt::nanos next = rt::forever;
+  for (const auto& f : fibers_) {
+    if (!f->ended) next = std::min(next, f->deadline);
+  }
+  if (next == rt::forever) return "deadlock";
+  std::string wrong = all_sleep();
+  now_ = std::max(now_, next);
+  return wrong;
+}
+
+interleaving::fiber* interleaving::choose(std::size_t step) {
+  ready_.clear();
+  std::size_t stalled = 0;
+  for (auto& f : fibers_) {
+    if (f->ended) continue;
+    if (f->sleeps_on && f->deadline <= now_) f->sleeps_on = nullptr;
+    if (f->sleeps_on) continue;
+    ready_.push_back(f.get());
+    // Those that stand still come last.
+    if (f->stalled_until > step) {
+      ++stalled;
+    } else {
+      std::swap(ready_.back(), ready_[ready_.size() - 1 - stalled]);
+    }
+  }
+  if (ready_.empty()) return nullptr;
+  if (fiber& any = *ready_[random_.below(static_cast<std::uint32_t>(ready_.size()))]; !any.kept.empty()) any.show_one();
+  std::size_t from = stalled == ready_.size() ? stalled : ready_.size() - stalled;
+  fiber* f = ready_[random_.below(static_cast<std::uint32_t>(from))];
+  if (stalls_ && random_.below(32) == 0) f->stalled_until = step + random_.below(1u << random_.below(12));
+  return f;
+}
+
 std::string interleaving::run(std::size_t max_steps) {
   active = this;
-  std::vector<fiber*> ready;
   std::string result;
   for (std::size_t step = 0;; ++step) {
-    ready.clear();
-    bool all_ended = true;
-    for (auto& f : fibers_) {
-      if (f->ended) continue;
-      all_ended = false;
-      if (!f->sleeps_on) ready.push_back(f.get());
+    fiber* f = choose(step);
+    if (!f) {
+      if (std::all_of(fibers_.begin(), fibers_.end(), [](const auto& one) { return one->may_be_left(); })) break;
+      result = wake_the_late();
+      if (!result.empty()) break;
+      continue;
     }
-    if (all_ended) break;
-    if (ready.empty()) result = "deadlock";
-    if (step >= max_steps) result = "livelock";
-    if (!result.empty()) break;
-    current_ = ready[random_.below(static_cast<std::uint32_t>(ready.size()))];
-    fc::transfer_t back = fc::jump_fcontext(current_->context, this);
-    current_->context = back.fctx;
+    if (step >= max_steps) {
+      result = "livelock";
+      break;
+    }
+    put_thread_state(f->own_state);
+    current_ = f;
+    fc::transfer_t back = fc::jump_fcontext(f->context, this);
     current_ = nullptr;
+    f->context = back.fctx;
+    f->own_state = take_thread_state();
     if (!failure_.empty()) {
       result = failure_;
       break;
@@ -132,13 +246,16 @@ std::string interleaving::run(std::size_t max_steps) {
 }
 
 void interleaving::fail(std::string message) {
-  if (interleave_access::running()) interleave_access::fail(std::move(message));  // it is never resumed
+  if (running()) {
+    active->failure_ = std::move(message);
+    active->back_to_run();  // it is never resumed
+  }
   std::fprintf(stderr, "outside of interleaving::run(): %s\n", message.c_str());
   std::abort();
 }
 
 void interleaving::wait_until(const std::function<bool()>& condition) {
-  while (!condition()) interleave_access::leave();
+  while (!condition()) leave();
 }
 
 std::uint64_t seeds(std::uint64_t usual) {
@@ -150,27 +267,17 @@ std::uint64_t seeds(std::uint64_t usual) {
 
 // In place of the system's: "let another thread run" means one of ours.
 extern "C" int sched_yield() noexcept {
-  if (weft::test::interleave_access::running()) weft::test::interleave_access::leave();
+  weft::test::interleaving::leave();
   return 0;
 }
 
-// In place of runtime/futex.cpp. Outside of run() nobody contends, so nothing ever sleeps.
 namespace weft::rt {
 
-using weft::test::interleave_access;
-
-void interleave_point() noexcept { interleave_access::point(); }
-
-void futex_wait(atomic<std::uint32_t>* word, std::uint32_t expected) noexcept {
-  if (word->load(relaxed) == expected && interleave_access::running()) interleave_access::sleep_on(word);
+void interleave_point() noexcept { test::interleave_access::point(); }
+bool interleave_keep(void* where, const void* value, std::size_t size) noexcept {
+  return test::interleave_access::keep(where, value, size);
 }
-
-// Time does not pass here: the deadline may come at any moment, or not before the wake-up.
-bool futex_wait_until(atomic<std::uint32_t>* word, std::uint32_t expected, nanos) noexcept {
-  if (word->load(relaxed) == expected) interleave_access::leave();
-  return false;
-}
-
-void futex_wake(atomic<std::uint32_t>* word, int count) noexcept { interleave_access::wake(word, count); }
+bool interleave_kept(const void* where, void* value) noexcept { return test::interleave_access::kept(where, value); }
+void interleave_show() noexcept { test::interleaving::show_stores(); }
 
 }  // namespace weft::rt

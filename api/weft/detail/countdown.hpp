@@ -1,9 +1,9 @@
 // A count that others wait for to become zero: the inside of wait_group and latch. Not for users.
 #pragma once
 
+#include <weft/detail/atomic.hpp>
 #include <weft/detail/sync_base.hpp>
 
-#include <atomic>
 #include <cstdint>
 
 namespace weft::detail {
@@ -50,7 +50,7 @@ class countdown {
   WEFT_API bool to_zero(std::int64_t n) noexcept;
   WEFT_API bool wait_slow(std::int64_t deadline, countdown_of what);
 
-  std::atomic<std::int64_t> word_;
+  atomic<std::int64_t> word_;
   sync_queue queue_{};
 };
 

@@ -6,9 +6,9 @@
 // negative number of participants. The barrier may be destroyed as soon as all who waited have returned.
 #pragma once
 
+#include <weft/detail/atomic.hpp>
 #include <weft/detail/sync_base.hpp>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -44,7 +44,7 @@ class barrier_core {
   [[noreturn]] WEFT_API void misuse(std::ptrdiff_t expected) const noexcept;
 
   // Under the bucket.
-  std::atomic<std::uint64_t> phase_{0};  // release when it is over: the waiters see what all did before they arrived
+  detail::atomic<std::uint64_t> phase_{0};  // release when it is over: the waiters see what all did before they arrived
   std::ptrdiff_t expected_;
   std::ptrdiff_t missing_;
   sync_queue queue_{};

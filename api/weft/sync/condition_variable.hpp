@@ -12,9 +12,9 @@
 // time limit must have returned.
 #pragma once
 
+#include <weft/detail/atomic.hpp>
 #include <weft/sync/mutex.hpp>
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -84,7 +84,7 @@ class condition_variable {
   WEFT_API bool wait_slow(mutex* m, bool owned, std::int64_t deadline);
   WEFT_API void wake(bool all) noexcept;
 
-  std::atomic<std::uint32_t> waiting_{0};  // 1: the queue is not empty
+  detail::atomic<std::uint32_t> waiting_{0};  // 1: the queue is not empty
   detail::sync_queue queue_{};
 };
 

@@ -4,9 +4,9 @@
 // longer touches it.
 #pragma once
 
+#include <weft/detail/atomic.hpp>
 #include <weft/detail/sync_base.hpp>
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 
@@ -57,7 +57,7 @@ class event {
   WEFT_API void set_slow() noexcept;
   WEFT_API bool wait_slow(std::int64_t deadline) const;
 
-  mutable std::atomic<std::uint32_t> word_;
+  mutable detail::atomic<std::uint32_t> word_;
   mutable detail::sync_queue queue_{};
 };
 

@@ -15,10 +15,10 @@
 // possible no longer touches it. Destroying one that somebody waits for is not allowed.
 #pragma once
 
+#include <weft/detail/atomic.hpp>
 #include <weft/detail/sync_base.hpp>
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 
@@ -31,7 +31,7 @@ struct mutex_queue;
 // How many mutexes with waiters that nobody woke yet there are at addresses of one kind. The protocol ("asymmetric
 // unlock") is in api/src/sync/mutex.cpp.
 struct alignas(64) mutex_bell {
-  std::atomic<std::uint32_t> rings{0};
+  detail::atomic<std::uint32_t> rings{0};
 };
 inline constexpr unsigned mutex_bell_bits = 8;
 extern WEFT_API std::array<mutex_bell, 1u << mutex_bell_bits> mutex_bells;
@@ -93,8 +93,8 @@ class mutex {
   WEFT_API void unlock_slow() noexcept;
   WEFT_API static void answer_bell(const void* address) noexcept;
 
-  std::atomic<std::uint8_t> held_{0};
-  std::atomic<std::uint8_t> must_wake_{0};  // somebody waits, and nobody is on the way to the mutex
+  detail::atomic<std::uint8_t> held_{0};
+  detail::atomic<std::uint8_t> must_wake_{0};  // somebody waits, and nobody is on the way to the mutex
 };
 
 }  // namespace weft

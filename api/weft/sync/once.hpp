@@ -5,9 +5,9 @@
 // that comes back to its own flag waits for itself.
 #pragma once
 
+#include <weft/detail/atomic.hpp>
 #include <weft/detail/sync_base.hpp>
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <utility>
@@ -39,7 +39,7 @@ class once_flag {
     ~turn() { flag.end(done); }
   };
 
-  std::atomic<std::uint32_t> word_{unset};
+  detail::atomic<std::uint32_t> word_{unset};
   detail::sync_queue queue_{};
 };
 

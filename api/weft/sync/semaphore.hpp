@@ -6,9 +6,9 @@
 // It may be destroyed as soon as the last acquire has returned: the release that made it return no longer touches it.
 #pragma once
 
+#include <weft/detail/atomic.hpp>
 #include <weft/detail/sync_base.hpp>
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -78,7 +78,7 @@ class semaphore {
   [[noreturn]] WEFT_API void misuse(const char* what, std::ptrdiff_t n) const noexcept;
   void grant(detail::wake_list& woken, std::int64_t permits) noexcept;
 
-  std::atomic<std::int64_t> word_;
+  detail::atomic<std::int64_t> word_;
   detail::sync_queue queue_{};
 };
 

@@ -15,9 +15,9 @@
 // It may be destroyed as soon as the last lock has returned and was unlocked; not while somebody waits.
 #pragma once
 
+#include <weft/detail/atomic.hpp>
 #include <weft/detail/sync_base.hpp>
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 
@@ -123,7 +123,7 @@ class shared_mutex {
   void let_readers_in(detail::wake_list& woken) noexcept;
   void give_up(detail::heir_waiter& w, side s, detail::wake_list& woken) noexcept;
 
-  std::atomic<std::uint32_t> word_{0};
+  detail::atomic<std::uint32_t> word_{0};
   detail::sync_queue writers_;
   detail::sync_queue readers_;
 };

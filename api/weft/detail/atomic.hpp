@@ -1,0 +1,21 @@
+// std::atomic, by the name under which weft's own tests may put theirs in its place (WEFT_INTERLEAVE:
+// runtime/atomic.hpp).
+#pragma once
+
+#include <atomic>
+
+#if defined(WEFT_INTERLEAVE)
+namespace weft::rt {
+template <class T>
+class atomic;
+}
+namespace weft::detail {
+template <class T>
+using atomic = rt::atomic<T>;
+}
+#else
+namespace weft::detail {
+template <class T>
+using atomic = std::atomic<T>;
+}
+#endif

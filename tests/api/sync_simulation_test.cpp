@@ -1,0 +1,188 @@
+// What <weft/sync.hpp> has, on the whole scheduler, in interleavings that a seed decides (support/simulation.hpp), by
+// goroutines and plain threads, with time limits.
+
+#include "tests/support/catch.hpp"
+#include "tests/support/simulation.hpp"
+
+#include <weft/weft.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+
+using weft::rt::microsecond;
+using weft::rt::nanos;
+using weft::test::interleaving;
+using weft::test::seeds;
+using weft::test::simulation;
+
+namespace {
+
+constexpr std::size_t steps = 2'000'000;
+
+bool one_in(simulation& s, std::uint32_t n) { return s.random().below(n) == 0; }
+std::chrono::nanoseconds some_time(simulation& s) { return std::chrono::nanoseconds(s.random().below(20'000)); }
+
+void stay_a_moment(simulation& s) {
+  if (one_in(s, 4)) weft::yield();
+  if (one_in(s, 8)) simulation::compute(some_time(s).count());
+  weft::rt::interleave_point();
+}
+
+// Three goroutines and a plain thread each do it several times.
+std::string all_do(std::uint64_t seed, const std::function<void(simulation&)>& what) {
+  simulation s(seed);
+  constexpr int times = 5;
+  bool begun = false;
+  int thread_is_done = 0;
+  s.add([&] {
+    weft::run(
+        [&] {
+          begun = true;
+          weft::wait_group w;
+          for (int i = 0; i < 3; ++i) {
+            w.go([&] {
+              for (int k = 0; k < times; ++k) what(s);
+            });
+          }
+          w.wait();
+          while (!thread_is_done) weft::sleep(std::chrono::microseconds(10));
+        },
+        {.procs = 1 + static_cast<unsigned>(seed % 3)});
+  });
+  s.add([&] {
+    interleaving::wait_until([&] { return begun; });
+    for (int k = 0; k < times; ++k) what(s);
+    thread_is_done = 1;
+  });
+  return s.run(steps);
+}
+
+// Who has something, as plain variables know.
+struct holders {
+  int writers = 0, readers = 0;
+
+  void write(simulation& s) {
+    interleaving::check(++writers == 1 && readers == 0, "not alone");
+    stay_a_moment(s);
+    interleaving::check(writers == 1 && readers == 0, "not alone any more");
+    --writers;
+  }
+  void read(simulation& s) {
+    ++readers;
+    interleaving::check(writers == 0, "beside a writer");
+    stay_a_moment(s);
+    interleaving::check(writers == 0, "beside a writer that came later");
+    --readers;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("simulation of mutex: one holder, and nobody sleeps beside a free one") {
+  for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
+    INFO("seed " << seed);
+    weft::mutex m;
+    holders h;
+    REQUIRE(all_do(seed, [&](simulation& s) {
+              if (one_in(s, 4)) {
+                if (!m.try_lock_for(some_time(s))) return;
+              } else if (one_in(s, 4)) {
+                if (!m.try_lock()) return;
+              } else {
+                m.lock();
+              }
+              h.write(s);
+              m.unlock();
+            }) == "");
+  }
+}
+
+TEST_CASE("simulation of shared_mutex: one writer, or readers") {
+  for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
+    INFO("seed " << seed);
+    weft::shared_mutex m;
+    holders h;
+    REQUIRE(all_do(seed, [&](simulation& s) {
+              if (one_in(s, 3)) {
+                if (one_in(s, 3)) {
+                  if (!m.try_lock_for(some_time(s))) return;
+                } else {
+                  m.lock();
+                }
+                h.write(s);
+                m.unlock();
+              } else {
+                if (one_in(s, 3)) {
+                  if (!m.try_lock_shared_for(some_time(s))) return;
+                } else {
+                  m.lock_shared();
+                }
+                h.read(s);
+                m.unlock_shared();
+              }
+            }) == "");
+  }
+}
+
+TEST_CASE("simulation of semaphore and condition_variable: a bounded queue") {
+  for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
+    INFO("seed " << seed);
+    weft::semaphore room(2);
+    weft::mutex m;
+    weft::condition_variable not_empty;
+    int queued = 0, in = 0;
+    REQUIRE(all_do(seed, [&](simulation& s) {
+              if (one_in(s, 4)) {
+                if (!room.try_acquire_for(some_time(s))) return;
+              } else {
+                room.acquire();
+              }
+              interleaving::check(++in <= 2, "more than there is room for");
+              {
+                std::lock_guard hold(m);
+                ++queued;
+              }
+              one_in(s, 2) ? not_empty.notify_one() : not_empty.notify_all();
+              {
+                std::unique_lock hold(m);
+                not_empty.wait(hold, [&] { return queued != 0; });
+                --queued;
+              }
+              stay_a_moment(s);
+              --in;
+              room.release();
+            }) == "");
+  }
+}
+
+TEST_CASE("simulation of event, once_flag and wait_group: all see what was done before") {
+  for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
+    INFO("seed " << seed);
+    weft::event begin;
+    weft::once_flag once;
+    int made = 0, arrived = 0;
+    REQUIRE(all_do(seed, [&](simulation& s) {
+              if (one_in(s, 3)) begin.set();
+              weft::call_once(once, [&] {
+                stay_a_moment(s);
+                ++made;
+              });
+              interleaving::check(made == 1, "not made, or twice");
+              begin.set();
+              begin.wait();
+              weft::wait_group w;
+              w.add(1);
+              int before = arrived;
+              weft::go([&] {
+                ++arrived;
+                w.done();
+              });
+              w.wait();
+              interleaving::check(arrived > before, "waited for nothing");
+            }) == "");
+  }
+}

@@ -1,0 +1,380 @@
+// The scheduler as a whole, in interleavings of its threads that a seed decides (support/simulation.hpp). The models
+// (tests/model) are exhaustive, but of what somebody wrote down; this is the code itself.
+
+#include "tests/support/simulation.hpp"
+
+#include "sched/proc.hpp"
+#include "tests/support/catch.hpp"
+
+#include <weft/weft.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <fcntl.h>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <unistd.h>
+
+using weft::chan;
+using weft::rt::microsecond;
+using weft::rt::millisecond;
+using weft::rt::nanos;
+using weft::test::interleaving;
+using weft::test::seeds;
+using weft::test::simulation;
+
+namespace {
+
+constexpr std::size_t steps = 2'000'000;
+
+std::string simulate(std::uint64_t seed, unsigned procs, const std::function<void(simulation&)>& main) {
+  simulation s(seed);
+  s.add([&] { weft::run([&] { main(s); }, {.procs = procs}); });
+  return s.run(steps);
+}
+
+bool one_in(simulation& s, std::uint32_t n) { return s.random().below(n) == 0; }
+nanos up_to(simulation& s, nanos d) { return s.random().below(static_cast<std::uint32_t>(d)); }
+
+// Sleeps, and is not woken early.
+void sleep_for(nanos d) {
+  nanos until = interleaving::now() + d;
+  weft::sleep(std::chrono::nanoseconds(d));
+  interleaving::check(interleaving::now() >= until, "woken early");
+}
+
+// For goroutines: nobody else has, or takes, the P of an M that is in the runtime.
+void has_its_p() {
+  weft::rt::runtime_scope scope;
+  weft::rt::M* m = scope.m();
+  weft::rt::P* p = m->p.load(weft::rt::relaxed);
+  interleaving::check(p && p->m.load(weft::rt::relaxed) == m, "another M has its P");
+  for (int i = 0; i < 5; ++i) weft::rt::interleave_point();
+  interleaving::check(m->p.load(weft::rt::relaxed) == p && p->m.load(weft::rt::relaxed) == m, "its P was taken");
+}
+
+}  // namespace
+
+// append-check-wake: those that are made ready by channels, in all the places from which that is done.
+TEST_CASE("simulation: nobody sleeps beside goroutines that are ready") {
+  for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
+    INFO("seed " << seed);
+    REQUIRE(simulate(seed, 1 + seed % 3, [](simulation& s) {
+              weft::wait_group w;
+              chan<int> c, d(2);
+              for (int i = 0; i < 3; ++i) {
+                w.go([&, c, d] {
+                  for (int k = 0; k < 4; ++k) {
+                    if (one_in(s, 2)) simulation::compute(up_to(s, 200 * microsecond));
+                    one_in(s, 2) ? c.send(k) : d.send(k);
+                  }
+                });
+              }
+              for (int k = 0; k < 12; ++k) {
+                weft::select(weft::on_recv(c), weft::on_recv(d));
+                if (one_in(s, 4)) weft::yield();
+              }
+              w.wait();
+            }) == "");
+  }
+}
+
+TEST_CASE("simulation: nobody sleeps beside goroutines that a plain thread makes ready") {
+  for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
+    INFO("seed " << seed);
+    simulation s(seed);
+    chan<int> in, out;
+    s.add([&] {
+      weft::run(
+          [&] {
+            for (int k = 0; k < 6; ++k) {
+              in.recv();
+              if (one_in(s, 2)) sleep_for(up_to(s, 300 * microsecond));
+              out.send(k);
+            }
+          },
+          {.procs = 1 + static_cast<unsigned>(seed % 3)});
+    });
+    s.add([&] {
+      for (int k = 0; k < 6; ++k) {
+        if (one_in(s, 2)) simulation::compute(up_to(s, 300 * microsecond));
+        in.send(k);
+        out.recv();
+      }
+    });
+    REQUIRE(s.run(steps) == "");
+  }
+}
+
+// The poller, and timers in heaps of other Ps.
+TEST_CASE("simulation: somebody sleeps for the next timer") {
+  for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
+    INFO("seed " << seed);
+    REQUIRE(simulate(seed, 1 + seed % 3, [](simulation& s) {
+              weft::wait_group w;
+              std::atomic<int> fired{0};
+              auto t = weft::after_func(std::chrono::hours(1), [&] { ++fired; });
+              for (int i = 0; i < 3; ++i) {
+                w.go([&] {
+                  for (int k = 0; k < 4; ++k) {
+                    sleep_for(up_to(s, 500 * microsecond));
+                    switch (s.random().below(4)) {
+                      case 0: t.reset(std::chrono::nanoseconds(up_to(s, 500 * microsecond))); break;
+                      case 1: t.stop(); break;
+                      default: break;
+                    }
+                  }
+                });
+              }
+              w.wait();
+              t.stop_and_wait();
+            }) == "");
+  }
+}
+
+TEST_CASE("simulation: plain threads change timers while somebody goes to sleep for them") {
+  for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
+    INFO("seed " << seed);
+    simulation s(seed);
+    std::optional<weft::func_timer> t;
+    bool over = false;
+    s.add([&] {
+      weft::run(
+          [&] {
+            std::atomic<int> fired{0};
+            t.emplace(weft::after_func(std::chrono::hours(1), [&] { ++fired; }));
+            for (int k = 0; k < 10; ++k) sleep_for(up_to(s, 50 * microsecond));
+            over = true;
+            t->stop_and_wait();
+          },
+          {.procs = 1 + static_cast<unsigned>(seed % 3)});
+    });
+    for (int i = 0; i < 2; ++i) {
+      s.add([&] {
+        while (!over) {
+          simulation::compute(up_to(s, 20 * microsecond));
+          if (over || !t) continue;
+          one_in(s, 4) ? static_cast<void>(t->stop())
+                       : static_cast<void>(t->reset(std::chrono::nanoseconds(up_to(s, 50 * microsecond))));
+        }
+      });
+    }
+    REQUIRE(s.run(steps) == "");
+  }
+}
+
+// "revoke", the Ps of system calls, and sysmon's way to them.
+TEST_CASE("simulation: a P is taken from goroutines that compute or block") {
+  for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
+    INFO("seed " << seed);
+    REQUIRE(simulate(seed, 1 + seed % 3, [](simulation& s) {
+              weft::wait_group w;
+              for (int i = 0; i < 3; ++i) {
+                w.go([&] {
+                  for (int k = 0; k < 3; ++k) {
+                    switch (s.random().below(4)) {
+                      case 0: simulation::compute(up_to(s, 30 * millisecond)); break;
+                      case 1: weft::blocking([&] { simulation::compute(up_to(s, 30 * millisecond)); }); break;
+                      case 2: sleep_for(up_to(s, 2 * millisecond)); break;
+                      default: weft::yield();
+                    }
+                    has_its_p();
+                  }
+                });
+              }
+              w.wait();
+            }) == "");
+  }
+}
+
+// As sysmon does (retake), but all the time.
+void take_ps(simulation& s, const bool& over) {
+  namespace rt = weft::rt;
+  while (!over) {
+    simulation::compute(up_to(s, 5 * microsecond));
+    if (over || !rt::sched.running.load(rt::relaxed)) continue;
+    rt::P* p = rt::sched.all_ps[s.random().below(rt::sched.procs.load(rt::relaxed))].load(rt::relaxed);
+    bool taken = false;
+    if (p->status.load(rt::acquire) == rt::p_status::syscall) {
+      taken = rt::retake_syscall(p);
+    } else {
+      rt::lock_guard hold(rt::sched.mutex);
+      taken = !rt::sched.shutting_down.load(rt::relaxed) && rt::detach_running(p);
+    }
+    if (taken) rt::handoffp(p);
+  }
+}
+
+TEST_CASE("simulation: a P is taken at any moment") {
+  for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
+    INFO("seed " << seed);
+    simulation s(seed);
+    bool over = false;
+    s.add([&] {
+      weft::run(
+          [&] {
+            weft::wait_group w;
+            chan<int> c(1);
+            for (int i = 0; i < 2; ++i) {
+              w.go([&, c, i] {
+                for (int k = 0; k < 5; ++k) {
+                  if (one_in(s, 3)) simulation::compute(up_to(s, 10 * microsecond));
+                  if (one_in(s, 3)) weft::blocking([&] { simulation::compute(up_to(s, 10 * microsecond)); });
+                  if (one_in(s, 3)) sleep_for(up_to(s, 10 * microsecond));
+                  i % 2 ? c.send(k) : static_cast<void>(c.recv());
+                  has_its_p();
+                }
+              });
+            }
+            w.wait();
+            over = true;
+          },
+          {.procs = 1 + static_cast<unsigned>(seed % 3)});
+    });
+    s.add([&] { take_ps(s, over); });
+    REQUIRE(s.run(steps) == "");
+  }
+}
+
+TEST_CASE("simulation: the number of Ps changes") {
+  for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
+    INFO("seed " << seed);
+    REQUIRE(simulate(seed, 2, [](simulation& s) {
+              weft::wait_group w;
+              chan<int> c;
+              for (int i = 0; i < 4; ++i) {
+                w.go([&, c, i] {
+                  for (int k = 0; k < 3; ++k) {
+                    switch (s.random().below(5)) {
+                      case 0: simulation::compute(up_to(s, 3 * millisecond)); break;
+                      case 1: weft::blocking([&] { simulation::compute(up_to(s, millisecond)); }); break;
+                      case 2: sleep_for(up_to(s, millisecond)); break;
+                      case 3: weft::set_procs(1 + s.random().below(4)); break;
+                      default: weft::yield();
+                    }
+                    i % 2 ? c.send(k) : static_cast<void>(c.recv());
+                    has_its_p();
+                  }
+                });
+              }
+              w.wait();
+            }) == "");
+  }
+}
+
+TEST_CASE("simulation: goroutines that are tied to their threads") {
+  for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
+    INFO("seed " << seed);
+    REQUIRE(simulate(seed, 1 + seed % 3, [](simulation& s) {
+              weft::wait_group w;
+              chan<int> c;
+              for (int i = 0; i < 4; ++i) {
+                w.go([&, c, i] {
+                  std::optional<weft::pin> pinned;
+                  bool locked = one_in(s, 3);
+                  if (locked) weft::lock_os_thread();
+                  if (one_in(s, 3)) pinned.emplace();
+                  for (int k = 0; k < 3; ++k) {
+                    if (one_in(s, 3)) sleep_for(up_to(s, millisecond));
+                    if (one_in(s, 3)) weft::yield();
+                    i % 2 ? c.send(k) : static_cast<void>(c.recv());
+                    has_its_p();
+                  }
+                  pinned.reset();
+                  if (locked && one_in(s, 2)) weft::unlock_os_thread();
+                });
+              }
+              w.wait();
+            }) == "");
+  }
+}
+
+// Several at once, so that an M without a P makes them ready.
+TEST_CASE("simulation: descriptors get ready") {
+  constexpr int several = 3;
+  int fds[several][2];
+  for (auto& fd : fds) REQUIRE(::pipe2(fd, O_NONBLOCK) == 0);
+  for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
+    INFO("seed " << seed);
+    simulation s(seed);
+    s.add([&] {
+      weft::run(
+          [&] {
+            weft::wait_group w;
+            for (auto& fd : fds) {
+              w.go([&] {
+                for (int k = 0; k < 3; ++k) {
+                  weft::io::wait_readable(fd[0]);
+                  char byte;
+                  interleaving::check(::read(fd[0], &byte, 1) == 1, "not readable");
+                  if (one_in(s, 3)) sleep_for(up_to(s, 100 * microsecond));
+                  if (one_in(s, 3)) simulation::compute(up_to(s, 100 * microsecond));
+                }
+              });
+            }
+            w.wait();
+          },
+          {.procs = 1 + static_cast<unsigned>(seed % 3)});
+    });
+    s.add([&] {
+      for (int k = 0; k < 3; ++k) {
+        simulation::compute(up_to(s, 200 * microsecond));
+        for (auto& fd : fds) interleaving::check(::write(fd[1], "x", 1) == 1, "not writable");
+      }
+    });
+    REQUIRE(s.run(steps) == "");
+  }
+  for (auto& fd : fds) {
+    ::close(fd[0]);
+    ::close(fd[1]);
+  }
+}
+
+// Ms that are in user code when the grace is over are left behind; the others stop, wherever they are.
+TEST_CASE("simulation: run() ends while others run, sleep and start goroutines") {
+  for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
+    INFO("seed " << seed);
+    simulation s(seed);
+    bool over = false;
+    s.add([&] {
+      for (int runs = 0; runs < 2; ++runs) {
+        chan<int> c;
+        bool is_over = false;  // of this run(); what is left behind may read it
+        weft::run(
+            [&] {
+              for (int i = 0; i < 3; ++i) {
+                weft::go([&s, c] {
+                  for (int k = 0; k < 5; ++k) {
+                    if (one_in(s, 3)) simulation::compute(up_to(s, millisecond));
+                    if (one_in(s, 3)) weft::blocking([&] { simulation::compute(up_to(s, millisecond)); });
+                    if (one_in(s, 3)) sleep_for(up_to(s, millisecond));
+                    if (one_in(s, 3)) c.send(k);
+                  }
+                });
+              }
+              if (one_in(s, 2)) sleep_for(up_to(s, millisecond));
+              auto patience = std::chrono::nanoseconds(up_to(s, millisecond));
+              if (one_in(s, 2)) weft::select(weft::on_recv(c), weft::on_recv(weft::after(patience)));
+              is_over = true;
+            },
+            {.procs = 1 + static_cast<unsigned>(seed % 3), .shutdown_grace = std::chrono::microseconds(200)});
+        interleaving::check(is_over, "main has not ended");
+      }
+      over = true;
+    });
+    s.add([&] {
+      while (!over) {
+        simulation::compute(up_to(s, 100 * microsecond));
+        try {
+          weft::go([&s] {
+            if (one_in(s, 2)) weft::yield();
+          });
+        } catch (const std::logic_error&) {}
+      }
+    });
+    REQUIRE(s.run(steps) == "");
+  }
+}

@@ -1,0 +1,233 @@
+#include "tests/support/simulation.hpp"
+
+#include "sched/proc.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdarg>
+#include <ctime>
+#include <linux/futex.h>
+#include <map>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <utility>
+
+namespace weft::test {
+
+namespace {
+
+simulation* present = nullptr;
+
+const char in_poller = 0;  // what those sleep on who wait for events
+
+rt::nanos to_nanos(const timespec& t) { return static_cast<rt::nanos>(t.tv_sec) * rt::second + t.tv_nsec; }
+
+// --- threads
+
+struct pretended_thread {
+  std::size_t fiber;
+  bool ended = false;
+};
+std::map<pthread_t, pretended_thread> threads;  // by number
+pthread_t last_thread = 0;
+
+// As in runtime/thread.cpp, but one for each of ours.
+struct foreign_thread : rt::thread_state {
+  rt::G own;
+  foreign_thread() noexcept {
+    own.kind = rt::g_kind::foreign;
+    own.state.store(rt::g_state::running, rt::relaxed);
+    own.thread = this;
+    g = &own;
+    bind_to_this_thread();
+  }
+};
+
+// --- the kernel
+
+long futex(const std::uint32_t* word, int op, std::uint32_t value, const timespec* deadline) {
+  rt::interleave_point();
+  interleaving::show_stores();
+  switch (op & FUTEX_CMD_MASK) {
+    case FUTEX_WAKE: interleaving::wake(word, static_cast<int>(value)); return 0;
+    case FUTEX_WAIT:
+    case FUTEX_WAIT_BITSET:
+      if (!interleaving::running()) return 0;
+      if (*word != value) {
+        errno = EAGAIN;
+        return -1;
+      }
+      if (interleaving::sleep_on(word, deadline ? to_nanos(*deadline) : rt::forever)) return 0;
+      errno = ETIMEDOUT;
+      return -1;
+    default: std::abort();
+  }
+}
+
+// Whatever is written to any descriptor ends the sleep: then they look, and go on sleeping.
+long epoll_wait_until(int fd, epoll_event* events, int most, rt::nanos deadline) {
+  for (;;) {
+    rt::interleave_point();
+    interleaving::show_stores();
+    int n = ::epoll_wait(fd, events, most, 0);
+    if (n != 0 || interleaving::now() >= deadline) return n;
+    interleaving::sleep_on(&in_poller, deadline);
+  }
+}
+
+bool work_in_rings() {
+  if (rt::sched.global_size.load(rt::relaxed) != 0) return true;
+  for (std::uint32_t i = 0; i < rt::sched.procs.load(rt::relaxed); ++i) {
+    if (!rt::sched.idle_mask.has(i) && !rt::sched.all_ps[i].load(rt::relaxed)->runq.ring_empty()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+simulation::simulation(std::uint64_t seed) : interleaving(seed) {
+  present = this;
+  rt::sched.next_m_id = 1;  // their random numbers: each seed shall be the same run, whatever was before it
+  stall_threads();
+  keep_stores();
+}
+
+void simulation::add(std::function<void()> thread) {
+  interleaving::add([body = std::move(thread)] {
+    foreign_thread state;
+    rt::set_this_thread(&state);
+    body();
+    rt::set_this_thread(nullptr);
+  });
+}
+
+// Nobody sees the difference to a sleep.
+void simulation::compute(rt::nanos d) {
+  char nobody_wakes = 0;
+  sleep_on(&nobody_wakes, now() + d);
+}
+
+void* simulation::take_thread_state() noexcept { return rt::this_thread_or_null(); }
+void simulation::put_thread_state(void* state) noexcept { rt::set_this_thread(static_cast<rt::thread_state*>(state)); }
+
+std::string simulation::all_sleep() {
+  using namespace rt;
+  if (!sched.running.load(relaxed) || sched.shutting_down.load(relaxed) || sched.world_stopping.load(relaxed))
+    return "";
+  for (const M* m : sched.all_ms) {
+    bool idles = m->in_idle_list || m->in_poller.load(relaxed);
+    if (idles && !m->pinned_ready.empty()) return "an M sleeps, and a goroutine that is pinned to it is ready";
+  }
+  if (sched.idle_ps.load(relaxed) == 0) return "";
+  if (sched.dozer.load(relaxed)) return work_in_rings() ? "a goroutine is queued, and somebody dozes" : "";
+  if (anything_queued()) return "a goroutine is queued, a P idles, and everybody sleeps";
+  // Later ones are sysmon's (timer_wants_poller).
+  nanos timer = earliest_timer();
+  if (timer != 0 && timer - now() > 5 * millisecond) return "";
+  // The kernel is told how long from now, so that it may be a little later.
+  bool polled = earliest_deadline_on(&in_poller) != forever && sched.poll_until.load(relaxed) <= timer;
+  if (timer != 0 && !polled) return "nobody sleeps in the poller for the next timer";
+  return "";
+}
+
+}  // namespace weft::test
+
+// --- in place of the system's
+
+using namespace weft;
+using test::interleaving;
+using test::present;
+using test::threads;
+
+extern "C" {
+
+int __wrap_pthread_create(pthread_t* thread, const pthread_attr_t*, void* (*f)(void*), void* arg) {
+  interleaving::show_stores();
+  *thread = ++test::last_thread;
+  pthread_t number = *thread;
+  threads[number].fiber = present->interleaving::add([=] {
+    f(arg);
+    threads[number].ended = true;
+  });
+  return 0;
+}
+
+int __wrap_pthread_join(pthread_t thread, void**) {
+  interleaving::wait_until([=] { return threads[thread].ended; });
+  threads.erase(thread);
+  return 0;
+}
+
+int __wrap_pthread_detach(pthread_t thread) {
+  present->forget(threads.at(thread).fiber);
+  return 0;
+}
+int __wrap_pthread_setname_np(pthread_t, const char*) { return 0; }
+
+int __wrap_sigaltstack(const stack_t*, stack_t* before) {
+  if (before) before->ss_flags = SS_DISABLE;
+  return 0;
+}
+
+int __wrap_nanosleep(const timespec* d, timespec*) {
+  test::simulation::compute(test::to_nanos(*d));
+  return 0;
+}
+
+std::int64_t __real__ZNSt6chrono3_V212steady_clock3nowEv();
+std::int64_t __wrap__ZNSt6chrono3_V212steady_clock3nowEv() {
+  return interleaving::running() ? rt::nanotime() : __real__ZNSt6chrono3_V212steady_clock3nowEv();
+}
+
+int __real_clock_gettime(clockid_t clock, timespec* t);
+int __wrap_clock_gettime(clockid_t clock, timespec* t) {
+  if (clock != CLOCK_MONOTONIC || !interleaving::running()) return __real_clock_gettime(clock, t);
+  interleaving::pass_time(present->random().below(100));
+  t->tv_sec = static_cast<time_t>(interleaving::now() / rt::second);
+  t->tv_nsec = static_cast<long>(interleaving::now() % rt::second);
+  return 0;
+}
+
+ssize_t __real_write(int fd, const void* data, std::size_t size);
+ssize_t __wrap_write(int fd, const void* data, std::size_t size) {
+  rt::interleave_point();
+  interleaving::show_stores();
+  ssize_t n = __real_write(fd, data, size);
+  interleaving::wake(&test::in_poller, INT_MAX);
+  return n;
+}
+
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...) {
+  va_list list;
+  va_start(list, number);
+  long a[6];
+  for (long& x : a) x = va_arg(list, long);
+  va_end(list);
+  switch (number) {
+    case SYS_futex:
+      return test::futex(reinterpret_cast<std::uint32_t*>(a[0]), static_cast<int>(a[1]),
+                         static_cast<std::uint32_t>(a[2]), reinterpret_cast<timespec*>(a[3]));
+    case SYS_epoll_pwait2: {
+      auto* t = reinterpret_cast<timespec*>(a[3]);
+      return test::epoll_wait_until(static_cast<int>(a[0]), reinterpret_cast<epoll_event*>(a[1]),
+                                    static_cast<int>(a[2]), t ? interleaving::now() + test::to_nanos(*t) : rt::forever);
+    }
+    case SYS_membarrier:
+      rt::interleave_point();
+      interleaving::show_all_stores();
+      return 0;
+    case SYS_sched_getattr: errno = ENOSYS; return -1;
+    default: return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+  }
+}
+
+// What /proc knows of a thread.
+bool __wrap__ZN4weft2rt22thread_wants_processorEi(int) { return present->random().below(2) == 0; }
+rt::nanos __wrap__ZN4weft2rt11thread_timeEi(int) { return interleaving::now(); }
+
+}  // extern "C"

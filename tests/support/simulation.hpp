@@ -1,0 +1,42 @@
+// All of weft, with its Ms, its monitor and its poller, in interleavings that a seed decides.
+//
+// The library's own sources are compiled with -DWEFT_INTERLEAVE and a run queue for four goroutines. Its threads are
+// those of interleave.hpp; pthread_create, futexes, the clock, nanosleep and epoll are ours (simulation.cpp). Time goes
+// on a little with each look at the clock, and from deadline to deadline when all threads sleep. Whenever they do, the
+// promises of append-check-wake, of the dozer and of the poller (sched/proc.cpp, sched/find.cpp) are looked after:
+//
+//   - no goroutine is queued while a P idles, but what is some P's very next while one dozes;
+//   - no M sleeps to which a goroutine is pinned that is ready;
+//   - somebody sleeps in the poller, no longer than until the earliest timer.
+//
+// So a lost wake-up is seen at once, also one that sysmon would repair a moment later.
+//
+//   simulation s(seed);
+//   s.add([&] { weft::run([&] { ... }, {.procs = 2}); });
+//   s.add([&] { ... });  // one more thread
+//   REQUIRE(s.run() == "");
+//
+// When a seed has failed, weft is not in order any more: no further one can be tried.
+#pragma once
+
+#include "tests/support/interleave.hpp"
+
+namespace weft::test {
+
+class simulation : public interleaving {
+ public:
+  explicit simulation(std::uint64_t seed);
+
+  // A thread that is none of weft's.
+  void add(std::function<void()> thread);
+
+  // For goroutines and threads: they compute, or block, for so long. Without weft, so a goroutine's P may be taken.
+  static void compute(rt::nanos d);
+
+ private:
+  void* take_thread_state() noexcept override;
+  void put_thread_state(void* state) noexcept override;
+  std::string all_sleep() override;
+};
+
+}  // namespace weft::test

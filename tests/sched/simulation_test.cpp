@@ -221,9 +221,9 @@ TEST_CASE("simulation: a P is taken at any moment") {
             for (int i = 0; i < 2; ++i) {
               w.go([&, c, i] {
                 for (int k = 0; k < 5; ++k) {
-                  if (one_in(s, 3)) simulation::compute(up_to(s, 10 * microsecond));
-                  if (one_in(s, 3)) weft::blocking([&] { simulation::compute(up_to(s, 10 * microsecond)); });
-                  if (one_in(s, 3)) sleep_for(up_to(s, 10 * microsecond));
+                  if (one_in(s, 3)) simulation::compute(up_to(s, 20 * microsecond));
+                  if (one_in(s, 3)) weft::blocking([&] { simulation::compute(up_to(s, 20 * microsecond)); });
+                  if (one_in(s, 3)) sleep_for(up_to(s, 50 * microsecond));
                   i % 2 ? c.send(k) : static_cast<void>(c.recv());
                   has_its_p();
                 }
@@ -287,6 +287,34 @@ TEST_CASE("simulation: goroutines that are tied to their threads") {
                   if (locked && one_in(s, 2)) weft::unlock_os_thread();
                 });
               }
+              w.wait();
+            }) == "");
+  }
+}
+
+// Their Ms sleep in the poller, or idle, and others take them from the queues.
+TEST_CASE("simulation: pinned goroutines get ready") {
+  for (std::uint64_t seed = 0; seed < seeds(4000); ++seed) {
+    INFO("seed " << seed);
+    REQUIRE(simulate(seed, 1 + seed % 3, [](simulation& s) {
+              weft::wait_group w;
+              chan<int> c;
+              for (int i = 0; i < 2; ++i) {
+                w.go([&, c] {
+                  weft::pin here;
+                  for (int k = 0; k < 4; ++k) {
+                    c.recv();
+                    if (one_in(s, 2)) weft::yield();
+                  }
+                });
+              }
+              w.go([&, c] {
+                for (int k = 0; k < 8; ++k) {
+                  sleep_for(up_to(s, 50 * microsecond));
+                  c.send(k);
+                  if (one_in(s, 2)) simulation::compute(up_to(s, 50 * microsecond));
+                }
+              });
               w.wait();
             }) == "");
   }

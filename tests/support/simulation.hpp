@@ -16,10 +16,15 @@
 //   s.add([&] { ... });  // one more thread
 //   REQUIRE(s.run() == "");
 //
-// When a seed has failed, weft is not in order any more: no further one can be tried.
+// When a seed has failed, weft is not in order any more, and no further one is tried.
 #pragma once
 
 #include "tests/support/interleave.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
 
 namespace weft::test {
 
@@ -29,6 +34,9 @@ class simulation : public interleaving {
 
   // A thread that is none of weft's.
   void add(std::function<void()> thread);
+
+  // As interleaving::run.
+  std::string run(std::size_t max_steps);
 
   // For goroutines and threads: they compute, or block, for so long. Without weft, so a goroutine's P may be taken.
   static void compute(rt::nanos d);

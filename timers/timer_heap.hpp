@@ -16,6 +16,8 @@
 //     one made earlier after it lowers the hint again;
 //   - who reads (wake_when, no lock) reads earliest_change first: if it sees the cleared hint, it sees the lowered head
 //     (release/acquire on earliest_change);
+//   - who lowered earliest_change answers for it: it has a sleeper told, unless head_when is before its time. Who finds
+//     a change that is as early relies on that;
 //   - head_when and the count are set to their true values when the lock is released.
 // The model of the states and the hints is tests/model/timer.pml.
 #pragma once

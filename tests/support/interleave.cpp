@@ -221,6 +221,7 @@ interleaving::fiber* interleaving::choose(std::size_t step) {
 
 std::string interleaving::run(std::size_t max_steps) {
   active = this;
+  void* outside = take_thread_state();
   std::string result;
   for (std::size_t step = 0;; ++step) {
     fiber* f = choose(step);
@@ -246,6 +247,7 @@ std::string interleaving::run(std::size_t max_steps) {
     }
   }
   active = nullptr;
+  put_thread_state(outside);
   return result;
 }
 

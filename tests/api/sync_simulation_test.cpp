@@ -10,25 +10,20 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
-#include <shared_mutex>
 #include <string>
 
 using weft::rt::microsecond;
-using weft::rt::nanos;
 using weft::test::interleaving;
 using weft::test::seeds;
 using weft::test::simulation;
 
 namespace {
 
-constexpr std::size_t steps = 2'000'000;
-
-bool one_in(simulation& s, std::uint32_t n) { return s.random().below(n) == 0; }
-std::chrono::nanoseconds some_time(simulation& s) { return std::chrono::nanoseconds(s.random().below(20'000)); }
+std::chrono::nanoseconds some_time(simulation& s) { return std::chrono::nanoseconds(s.up_to(20 * microsecond)); }
 
 void stay_a_moment(simulation& s) {
-  if (one_in(s, 4)) weft::yield();
-  if (one_in(s, 8)) simulation::compute(some_time(s).count());
+  if (s.one_in(4)) weft::yield();
+  if (s.one_in(8)) simulation::compute(some_time(s).count());
   weft::rt::interleave_point();
 }
 
@@ -38,27 +33,23 @@ std::string all_do(std::uint64_t seed, const std::function<void(simulation&)>& w
   constexpr int times = 5;
   bool begun = false;
   int thread_is_done = 0;
-  s.add([&] {
-    weft::run(
-        [&] {
-          begun = true;
-          weft::wait_group w;
-          for (int i = 0; i < 3; ++i) {
-            w.go([&] {
-              for (int k = 0; k < times; ++k) what(s);
-            });
-          }
-          w.wait();
-          while (!thread_is_done) weft::sleep(std::chrono::microseconds(10));
-        },
-        {.procs = 1 + static_cast<unsigned>(seed % 3)});
+  s.add_weft([&] {
+    begun = true;
+    weft::wait_group w;
+    for (int i = 0; i < 3; ++i) {
+      w.go([&] {
+        for (int k = 0; k < times; ++k) what(s);
+      });
+    }
+    w.wait();
+    while (!thread_is_done) weft::sleep(std::chrono::microseconds(10));
   });
   s.add([&] {
     interleaving::wait_until([&] { return begun; });
     for (int k = 0; k < times; ++k) what(s);
     thread_is_done = 1;
   });
-  return s.run(steps);
+  return s.run();
 }
 
 // Who has something, as plain variables know.
@@ -88,9 +79,9 @@ TEST_CASE("simulation of mutex: one holder, and nobody sleeps beside a free one"
     weft::mutex m;
     holders h;
     REQUIRE(all_do(seed, [&](simulation& s) {
-              if (one_in(s, 4)) {
+              if (s.one_in(4)) {
                 if (!m.try_lock_for(some_time(s))) return;
-              } else if (one_in(s, 4)) {
+              } else if (s.one_in(4)) {
                 if (!m.try_lock()) return;
               } else {
                 m.lock();
@@ -107,8 +98,8 @@ TEST_CASE("simulation of shared_mutex: one writer, or readers") {
     weft::shared_mutex m;
     holders h;
     REQUIRE(all_do(seed, [&](simulation& s) {
-              if (one_in(s, 3)) {
-                if (one_in(s, 3)) {
+              if (s.one_in(3)) {
+                if (s.one_in(3)) {
                   if (!m.try_lock_for(some_time(s))) return;
                 } else {
                   m.lock();
@@ -116,7 +107,7 @@ TEST_CASE("simulation of shared_mutex: one writer, or readers") {
                 h.write(s);
                 m.unlock();
               } else {
-                if (one_in(s, 3)) {
+                if (s.one_in(3)) {
                   if (!m.try_lock_shared_for(some_time(s))) return;
                 } else {
                   m.lock_shared();
@@ -136,7 +127,7 @@ TEST_CASE("simulation of semaphore and condition_variable: a bounded queue") {
     weft::condition_variable not_empty;
     int queued = 0, in = 0;
     REQUIRE(all_do(seed, [&](simulation& s) {
-              if (one_in(s, 4)) {
+              if (s.one_in(4)) {
                 if (!room.try_acquire_for(some_time(s))) return;
               } else {
                 room.acquire();
@@ -146,7 +137,7 @@ TEST_CASE("simulation of semaphore and condition_variable: a bounded queue") {
                 std::lock_guard hold(m);
                 ++queued;
               }
-              one_in(s, 2) ? not_empty.notify_one() : not_empty.notify_all();
+              s.one_in(2) ? not_empty.notify_one() : not_empty.notify_all();
               {
                 std::unique_lock hold(m);
                 not_empty.wait(hold, [&] { return queued != 0; });
@@ -166,7 +157,7 @@ TEST_CASE("simulation of event, once_flag and wait_group: all see what was done 
     weft::once_flag once;
     int made = 0, arrived = 0;
     REQUIRE(all_do(seed, [&](simulation& s) {
-              if (one_in(s, 3)) begin.set();
+              if (s.one_in(3)) begin.set();
               weft::call_once(once, [&] {
                 stay_a_moment(s);
                 ++made;

@@ -28,16 +28,11 @@ using weft::test::simulation;
 
 namespace {
 
-constexpr std::size_t steps = 2'000'000;
-
-std::string simulate(std::uint64_t seed, unsigned procs, const std::function<void(simulation&)>& main) {
+std::string simulate(std::uint64_t seed, const std::function<void(simulation&)>& main) {
   simulation s(seed);
-  s.add([&] { weft::run([&] { main(s); }, {.procs = procs}); });
-  return s.run(steps);
+  s.add_weft([&] { main(s); });
+  return s.run();
 }
-
-bool one_in(simulation& s, std::uint32_t n) { return s.random().below(n) == 0; }
-nanos up_to(simulation& s, nanos d) { return s.random().below(static_cast<std::uint32_t>(d)); }
 
 // Sleeps, and is not woken early.
 void sleep_for(nanos d) {
@@ -62,20 +57,20 @@ void has_its_p() {
 TEST_CASE("simulation: nobody sleeps beside goroutines that are ready") {
   for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
     INFO("seed " << seed);
-    REQUIRE(simulate(seed, 1 + seed % 3, [](simulation& s) {
+    REQUIRE(simulate(seed, [](simulation& s) {
               weft::wait_group w;
               chan<int> c, d(2);
               for (int i = 0; i < 3; ++i) {
                 w.go([&, c, d] {
                   for (int k = 0; k < 4; ++k) {
-                    if (one_in(s, 2)) simulation::compute(up_to(s, 200 * microsecond));
-                    one_in(s, 2) ? c.send(k) : d.send(k);
+                    if (s.one_in(2)) simulation::compute(s.up_to(200 * microsecond));
+                    s.one_in(2) ? c.send(k) : d.send(k);
                   }
                 });
               }
               for (int k = 0; k < 12; ++k) {
                 weft::select(weft::on_recv(c), weft::on_recv(d));
-                if (one_in(s, 4)) weft::yield();
+                if (s.one_in(4)) weft::yield();
               }
               w.wait();
             }) == "");
@@ -87,25 +82,21 @@ TEST_CASE("simulation: nobody sleeps beside goroutines that a plain thread makes
     INFO("seed " << seed);
     simulation s(seed);
     chan<int> in, out;
-    s.add([&] {
-      weft::run(
-          [&] {
-            for (int k = 0; k < 6; ++k) {
-              in.recv();
-              if (one_in(s, 2)) sleep_for(up_to(s, 300 * microsecond));
-              out.send(k);
-            }
-          },
-          {.procs = 1 + static_cast<unsigned>(seed % 3)});
+    s.add_weft([&] {
+      for (int k = 0; k < 6; ++k) {
+        in.recv();
+        if (s.one_in(2)) sleep_for(s.up_to(300 * microsecond));
+        out.send(k);
+      }
     });
     s.add([&] {
       for (int k = 0; k < 6; ++k) {
-        if (one_in(s, 2)) simulation::compute(up_to(s, 300 * microsecond));
+        if (s.one_in(2)) simulation::compute(s.up_to(300 * microsecond));
         in.send(k);
         out.recv();
       }
     });
-    REQUIRE(s.run(steps) == "");
+    REQUIRE(s.run() == "");
   }
 }
 
@@ -113,16 +104,16 @@ TEST_CASE("simulation: nobody sleeps beside goroutines that a plain thread makes
 TEST_CASE("simulation: somebody sleeps for the next timer") {
   for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
     INFO("seed " << seed);
-    REQUIRE(simulate(seed, 1 + seed % 3, [](simulation& s) {
+    REQUIRE(simulate(seed, [](simulation& s) {
               weft::wait_group w;
               std::atomic<int> fired{0};
               auto t = weft::after_func(std::chrono::hours(1), [&] { ++fired; });
               for (int i = 0; i < 3; ++i) {
                 w.go([&] {
                   for (int k = 0; k < 4; ++k) {
-                    sleep_for(up_to(s, 500 * microsecond));
+                    sleep_for(s.up_to(500 * microsecond));
                     switch (s.random().below(4)) {
-                      case 0: t.reset(std::chrono::nanoseconds(up_to(s, 500 * microsecond))); break;
+                      case 0: t.reset(std::chrono::nanoseconds(s.up_to(500 * microsecond))); break;
                       case 1: t.stop(); break;
                       default: break;
                     }
@@ -141,28 +132,24 @@ TEST_CASE("simulation: plain threads change timers while somebody goes to sleep 
     simulation s(seed);
     std::optional<weft::func_timer> t;
     bool over = false;
-    s.add([&] {
-      weft::run(
-          [&] {
-            std::atomic<int> fired{0};
-            t.emplace(weft::after_func(std::chrono::hours(1), [&] { ++fired; }));
-            for (int k = 0; k < 10; ++k) sleep_for(up_to(s, 50 * microsecond));
-            over = true;
-            t->stop_and_wait();
-          },
-          {.procs = 1 + static_cast<unsigned>(seed % 3)});
+    s.add_weft([&] {
+      std::atomic<int> fired{0};
+      t.emplace(weft::after_func(std::chrono::hours(1), [&] { ++fired; }));
+      for (int k = 0; k < 10; ++k) sleep_for(s.up_to(50 * microsecond));
+      over = true;
+      t->stop_and_wait();
     });
     for (int i = 0; i < 2; ++i) {
       s.add([&] {
         while (!over) {
-          simulation::compute(up_to(s, 20 * microsecond));
+          simulation::compute(s.up_to(20 * microsecond));
           if (over || !t) continue;
-          one_in(s, 4) ? static_cast<void>(t->stop())
-                       : static_cast<void>(t->reset(std::chrono::nanoseconds(up_to(s, 50 * microsecond))));
+          s.one_in(4) ? static_cast<void>(t->stop())
+                      : static_cast<void>(t->reset(std::chrono::nanoseconds(s.up_to(50 * microsecond))));
         }
       });
     }
-    REQUIRE(s.run(steps) == "");
+    REQUIRE(s.run() == "");
   }
 }
 
@@ -170,15 +157,15 @@ TEST_CASE("simulation: plain threads change timers while somebody goes to sleep 
 TEST_CASE("simulation: a P is taken from goroutines that compute or block") {
   for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
     INFO("seed " << seed);
-    REQUIRE(simulate(seed, 1 + seed % 3, [](simulation& s) {
+    REQUIRE(simulate(seed, [](simulation& s) {
               weft::wait_group w;
               for (int i = 0; i < 3; ++i) {
                 w.go([&] {
                   for (int k = 0; k < 3; ++k) {
                     switch (s.random().below(4)) {
-                      case 0: simulation::compute(up_to(s, 30 * millisecond)); break;
-                      case 1: weft::blocking([&] { simulation::compute(up_to(s, 30 * millisecond)); }); break;
-                      case 2: sleep_for(up_to(s, 2 * millisecond)); break;
+                      case 0: simulation::compute(s.up_to(30 * millisecond)); break;
+                      case 1: weft::blocking([&] { simulation::compute(s.up_to(30 * millisecond)); }); break;
+                      case 2: sleep_for(s.up_to(2 * millisecond)); break;
                       default: weft::yield();
                     }
                     has_its_p();
@@ -194,7 +181,7 @@ TEST_CASE("simulation: a P is taken from goroutines that compute or block") {
 void take_ps(simulation& s, const bool& over) {
   namespace rt = weft::rt;
   while (!over) {
-    simulation::compute(up_to(s, 5 * microsecond));
+    simulation::compute(s.up_to(5 * microsecond));
     if (over || !rt::sched.running.load(rt::relaxed)) continue;
     rt::P* p = rt::sched.all_ps[s.random().below(rt::sched.procs.load(rt::relaxed))].load(rt::relaxed);
     bool taken = false;
@@ -213,45 +200,41 @@ TEST_CASE("simulation: a P is taken at any moment") {
     INFO("seed " << seed);
     simulation s(seed);
     bool over = false;
-    s.add([&] {
-      weft::run(
-          [&] {
-            weft::wait_group w;
-            chan<int> c(1);
-            for (int i = 0; i < 2; ++i) {
-              w.go([&, c, i] {
-                for (int k = 0; k < 5; ++k) {
-                  if (one_in(s, 3)) simulation::compute(up_to(s, 20 * microsecond));
-                  if (one_in(s, 3)) weft::blocking([&] { simulation::compute(up_to(s, 20 * microsecond)); });
-                  if (one_in(s, 3)) sleep_for(up_to(s, 50 * microsecond));
-                  i % 2 ? c.send(k) : static_cast<void>(c.recv());
-                  has_its_p();
-                }
-              });
-            }
-            w.wait();
-            over = true;
-          },
-          {.procs = 1 + static_cast<unsigned>(seed % 3)});
+    s.add_weft([&] {
+      weft::wait_group w;
+      chan<int> c(1);
+      for (int i = 0; i < 2; ++i) {
+        w.go([&, c, i] {
+          for (int k = 0; k < 5; ++k) {
+            if (s.one_in(3)) simulation::compute(s.up_to(20 * microsecond));
+            if (s.one_in(3)) weft::blocking([&] { simulation::compute(s.up_to(20 * microsecond)); });
+            if (s.one_in(3)) sleep_for(s.up_to(50 * microsecond));
+            i % 2 ? c.send(k) : static_cast<void>(c.recv());
+            has_its_p();
+          }
+        });
+      }
+      w.wait();
+      over = true;
     });
     s.add([&] { take_ps(s, over); });
-    REQUIRE(s.run(steps) == "");
+    REQUIRE(s.run() == "");
   }
 }
 
 TEST_CASE("simulation: the number of Ps changes") {
   for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
     INFO("seed " << seed);
-    REQUIRE(simulate(seed, 2, [](simulation& s) {
+    REQUIRE(simulate(seed, [](simulation& s) {
               weft::wait_group w;
               chan<int> c;
               for (int i = 0; i < 4; ++i) {
                 w.go([&, c, i] {
                   for (int k = 0; k < 3; ++k) {
                     switch (s.random().below(5)) {
-                      case 0: simulation::compute(up_to(s, 3 * millisecond)); break;
-                      case 1: weft::blocking([&] { simulation::compute(up_to(s, millisecond)); }); break;
-                      case 2: sleep_for(up_to(s, millisecond)); break;
+                      case 0: simulation::compute(s.up_to(3 * millisecond)); break;
+                      case 1: weft::blocking([&] { simulation::compute(s.up_to(millisecond)); }); break;
+                      case 2: sleep_for(s.up_to(millisecond)); break;
                       case 3: weft::set_procs(1 + s.random().below(4)); break;
                       default: weft::yield();
                     }
@@ -268,23 +251,23 @@ TEST_CASE("simulation: the number of Ps changes") {
 TEST_CASE("simulation: goroutines that are tied to their threads") {
   for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
     INFO("seed " << seed);
-    REQUIRE(simulate(seed, 1 + seed % 3, [](simulation& s) {
+    REQUIRE(simulate(seed, [](simulation& s) {
               weft::wait_group w;
               chan<int> c;
               for (int i = 0; i < 4; ++i) {
                 w.go([&, c, i] {
                   std::optional<weft::pin> pinned;
-                  bool locked = one_in(s, 3);
+                  bool locked = s.one_in(3);
                   if (locked) weft::lock_os_thread();
-                  if (one_in(s, 3)) pinned.emplace();
+                  if (s.one_in(3)) pinned.emplace();
                   for (int k = 0; k < 3; ++k) {
-                    if (one_in(s, 3)) sleep_for(up_to(s, millisecond));
-                    if (one_in(s, 3)) weft::yield();
+                    if (s.one_in(3)) sleep_for(s.up_to(millisecond));
+                    if (s.one_in(3)) weft::yield();
                     i % 2 ? c.send(k) : static_cast<void>(c.recv());
                     has_its_p();
                   }
                   pinned.reset();
-                  if (locked && one_in(s, 2)) weft::unlock_os_thread();
+                  if (locked && s.one_in(2)) weft::unlock_os_thread();
                 });
               }
               w.wait();
@@ -296,7 +279,7 @@ TEST_CASE("simulation: goroutines that are tied to their threads") {
 TEST_CASE("simulation: pinned goroutines get ready") {
   for (std::uint64_t seed = 0; seed < seeds(4000); ++seed) {
     INFO("seed " << seed);
-    REQUIRE(simulate(seed, 1 + seed % 3, [](simulation& s) {
+    REQUIRE(simulate(seed, [](simulation& s) {
               weft::wait_group w;
               chan<int> c;
               for (int i = 0; i < 2; ++i) {
@@ -304,15 +287,15 @@ TEST_CASE("simulation: pinned goroutines get ready") {
                   weft::pin here;
                   for (int k = 0; k < 4; ++k) {
                     c.recv();
-                    if (one_in(s, 2)) weft::yield();
+                    if (s.one_in(2)) weft::yield();
                   }
                 });
               }
               w.go([&, c] {
                 for (int k = 0; k < 8; ++k) {
-                  sleep_for(up_to(s, 50 * microsecond));
+                  sleep_for(s.up_to(50 * microsecond));
                   c.send(k);
-                  if (one_in(s, 2)) simulation::compute(up_to(s, 50 * microsecond));
+                  if (s.one_in(2)) simulation::compute(s.up_to(50 * microsecond));
                 }
               });
               w.wait();
@@ -328,32 +311,28 @@ TEST_CASE("simulation: descriptors get ready") {
   for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
     INFO("seed " << seed);
     simulation s(seed);
-    s.add([&] {
-      weft::run(
-          [&] {
-            weft::wait_group w;
-            for (auto& fd : fds) {
-              w.go([&] {
-                for (int k = 0; k < 3; ++k) {
-                  weft::io::wait_readable(fd[0]);
-                  char byte;
-                  interleaving::check(::read(fd[0], &byte, 1) == 1, "not readable");
-                  if (one_in(s, 3)) sleep_for(up_to(s, 100 * microsecond));
-                  if (one_in(s, 3)) simulation::compute(up_to(s, 100 * microsecond));
-                }
-              });
-            }
-            w.wait();
-          },
-          {.procs = 1 + static_cast<unsigned>(seed % 3)});
+    s.add_weft([&] {
+      weft::wait_group w;
+      for (auto& fd : fds) {
+        w.go([&] {
+          for (int k = 0; k < 3; ++k) {
+            weft::io::wait_readable(fd[0]);
+            char byte;
+            interleaving::check(::read(fd[0], &byte, 1) == 1, "not readable");
+            if (s.one_in(3)) sleep_for(s.up_to(100 * microsecond));
+            if (s.one_in(3)) simulation::compute(s.up_to(100 * microsecond));
+          }
+        });
+      }
+      w.wait();
     });
     s.add([&] {
       for (int k = 0; k < 3; ++k) {
-        simulation::compute(up_to(s, 200 * microsecond));
+        simulation::compute(s.up_to(200 * microsecond));
         for (auto& fd : fds) interleaving::check(::write(fd[1], "x", 1) == 1, "not writable");
       }
     });
-    REQUIRE(s.run(steps) == "");
+    REQUIRE(s.run() == "");
   }
   for (auto& fd : fds) {
     ::close(fd[0]);
@@ -376,33 +355,33 @@ TEST_CASE("simulation: run() ends while others run, sleep and start goroutines")
               for (int i = 0; i < 3; ++i) {
                 weft::go([&s, c] {
                   for (int k = 0; k < 5; ++k) {
-                    if (one_in(s, 3)) simulation::compute(up_to(s, millisecond));
-                    if (one_in(s, 3)) weft::blocking([&] { simulation::compute(up_to(s, millisecond)); });
-                    if (one_in(s, 3)) sleep_for(up_to(s, millisecond));
-                    if (one_in(s, 3)) c.send(k);
+                    if (s.one_in(3)) simulation::compute(s.up_to(millisecond));
+                    if (s.one_in(3)) weft::blocking([&] { simulation::compute(s.up_to(millisecond)); });
+                    if (s.one_in(3)) sleep_for(s.up_to(millisecond));
+                    if (s.one_in(3)) c.send(k);
                   }
                 });
               }
-              if (one_in(s, 2)) sleep_for(up_to(s, millisecond));
-              auto patience = std::chrono::nanoseconds(up_to(s, millisecond));
-              if (one_in(s, 2)) weft::select(weft::on_recv(c), weft::on_recv(weft::after(patience)));
+              if (s.one_in(2)) sleep_for(s.up_to(millisecond));
+              auto patience = std::chrono::nanoseconds(s.up_to(millisecond));
+              if (s.one_in(2)) weft::select(weft::on_recv(c), weft::on_recv(weft::after(patience)));
               is_over = true;
             },
-            {.procs = 1 + static_cast<unsigned>(seed % 3), .shutdown_grace = std::chrono::microseconds(200)});
+            {.procs = s.procs(), .shutdown_grace = std::chrono::microseconds(200)});
         interleaving::check(is_over, "main has not ended");
       }
       over = true;
     });
     s.add([&] {
       while (!over) {
-        simulation::compute(up_to(s, 100 * microsecond));
+        simulation::compute(s.up_to(100 * microsecond));
         try {
           weft::go([&s] {
-            if (one_in(s, 2)) weft::yield();
+            if (s.one_in(2)) weft::yield();
           });
         } catch (const std::logic_error&) {}
       }
     });
-    REQUIRE(s.run(steps) == "");
+    REQUIRE(s.run() == "");
   }
 }

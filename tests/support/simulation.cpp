@@ -2,7 +2,8 @@
 
 #include "sched/proc.hpp"
 
-#include <algorithm>
+#include <weft/weft.hpp>
+
 #include <cerrno>
 #include <climits>
 #include <csignal>
@@ -89,9 +90,9 @@ bool work_in_rings() {
 
 }  // namespace
 
-simulation::simulation(std::uint64_t seed) : interleaving(seed) {
+simulation::simulation(std::uint64_t seed) : interleaving(seed), procs_(1 + static_cast<unsigned>(seed % 3)) {
   present = this;
-  rt::sched.next_m_id = 1;  // their random numbers: each seed shall be the same run, whatever was before it
+  rt::sched.next_m_id = 1;  // their random numbers
   stall_threads();
   keep_stores();
 }
@@ -105,7 +106,12 @@ void simulation::add(std::function<void()> thread) {
   });
 }
 
-std::string simulation::run(std::size_t max_steps) {
+void simulation::add_weft(std::function<void()> main) {
+  add([this, body = std::move(main)] { weft::run(body, {.procs = procs_}); });
+}
+
+std::string simulation::run() {
+  constexpr std::size_t max_steps = 2'000'000;
   static bool in_order = true;
   if (!in_order) return "not tried, as another one has failed";
   in_order = false;

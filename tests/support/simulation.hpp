@@ -12,8 +12,8 @@
 // So a lost wake-up is seen at once, also one that sysmon would repair a moment later.
 //
 //   simulation s(seed);
-//   s.add([&] { weft::run([&] { ... }, {.procs = 2}); });
-//   s.add([&] { ... });  // one more thread
+//   s.add_weft([&] { ... });  // main
+//   s.add([&] { ... });       // one more thread
 //   REQUIRE(s.run() == "");
 //
 // When a seed has failed, weft is not in order any more, and no further one is tried.
@@ -32,11 +32,20 @@ class simulation : public interleaving {
  public:
   explicit simulation(std::uint64_t seed);
 
+  // From 1 to 3, as the seed says.
+  unsigned procs() const noexcept { return procs_; }
+
   // A thread that is none of weft's.
   void add(std::function<void()> thread);
+  // One that calls weft::run(), with so many Ps.
+  void add_weft(std::function<void()> main);
 
   // As interleaving::run.
-  std::string run(std::size_t max_steps);
+  std::string run();
+
+  // For the threads and goroutines.
+  bool one_in(std::uint32_t n) noexcept { return random().below(n) == 0; }
+  rt::nanos up_to(rt::nanos d) noexcept { return random().below(static_cast<std::uint32_t>(d)); }
 
   // For goroutines and threads: they compute, or block, for so long. Without weft, so a goroutine's P may be taken.
   static void compute(rt::nanos d);
@@ -45,6 +54,8 @@ class simulation : public interleaving {
   void* take_thread_state() noexcept override;
   void put_thread_state(void* state) noexcept override;
   std::string all_sleep() override;
+
+  unsigned procs_;
 };
 
 }  // namespace weft::test

@@ -78,12 +78,6 @@ G* look_at_poller(P* p, nanos now) noexcept {
   return g;
 }
 
-G* global_one(P* p, std::uint32_t max) noexcept {
-  if (sched.global_size.load(relaxed) == 0) return nullptr;
-  lock_guard hold(sched.mutex);
-  return global_get(p, max);
-}
-
 // With hazard.cpp every goroutine comes by here, and none by next_local (park.cpp), which sees to it that runnext does
 // not always win.
 G* local_one(M* m, P* p, bool* inherit) noexcept {
@@ -147,16 +141,6 @@ steal_result steal_work(M* m, P* mine, nanos* now, nanos* next_timer) {
     }
   }
   return {};
-}
-
-// Work that is not some P's very next.
-bool work_in_rings() noexcept {
-  if (sched.global_size.load(seq_cst) != 0 || newcomers_may_begin()) return true;
-  std::uint32_t n = sched.procs.load(acquire);
-  for (std::uint32_t i = 0; i < n; ++i) {
-    if (!sched.idle_mask.has(i) && !sched.all_ps[i].load(acquire)->runq.ring_empty()) return true;
-  }
-  return false;
 }
 
 // After the M gave its P up (S3): is there work that somebody made ready meanwhile? If so, takes a

@@ -22,10 +22,7 @@ inline bool must_visit_scheduler(M* m, P* p) noexcept {
 WEFT_NOINLINE G* let_others_in(P* p, G* next) noexcept {
   p->count.inherited.add();
   G* g = p->runq.get_from_ring();
-  if (!g && sched.global_size.load(relaxed) != 0) {
-    lock_guard hold(sched.mutex);
-    g = global_get(p, 0);
-  }
+  if (!g) g = global_one(p, 0);
   if (!g) return next;
   put_back(p, next);
   return g;

@@ -368,7 +368,7 @@ void wakep(help h) noexcept {
 }
 
 bool timer_wants_poller() noexcept {
-  // sysmon is there sooner, as long as it looks for this, too: every 10 ms at least.
+  // sysmon asks, too, every 10 ms at least: a later one will be within this by then.
   constexpr nanos sysmon_sees_it = 20 * millisecond;
   if (sched.last_poll.load(seq_cst) == 0) return false;
   nanos timer = earliest_timer();

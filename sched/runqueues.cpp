@@ -30,14 +30,28 @@ void global_put(G* g) noexcept {
   sched.global_size.store(static_cast<std::uint32_t>(sched.global.size()), seq_cst);
 }
 
-bool anything_queued() noexcept {
+namespace {
+
+template <bool (run_queue::*Empty)() const noexcept>
+bool queued() noexcept {
   if (sched.global_size.load(seq_cst) != 0) return true;
   if (newcomers_may_begin()) return true;
   std::uint32_t n = sched.procs.load(acquire);
   for (std::uint32_t i = 0; i < n; ++i) {
-    if (!sched.idle_mask.has(i) && !sched.all_ps[i].load(acquire)->runq.empty()) return true;
+    if (!sched.idle_mask.has(i) && !(sched.all_ps[i].load(acquire)->runq.*Empty)()) return true;
   }
   return false;
+}
+
+}  // namespace
+
+bool anything_queued() noexcept { return queued<&run_queue::empty>(); }
+bool work_in_rings() noexcept { return queued<&run_queue::ring_empty>(); }
+
+G* global_one(P* p, std::uint32_t max) noexcept {
+  if (sched.global_size.load(relaxed) == 0) return nullptr;
+  lock_guard hold(sched.mutex);
+  return global_get(p, max);
 }
 
 G* global_get(P* p, std::uint32_t max) noexcept {

@@ -80,14 +80,6 @@ long epoll_wait_until(int fd, epoll_event* events, int most, rt::nanos deadline)
   }
 }
 
-bool work_in_rings() {
-  if (rt::sched.global_size.load(rt::relaxed) != 0) return true;
-  for (std::uint32_t i = 0; i < rt::sched.procs.load(rt::relaxed); ++i) {
-    if (!rt::sched.idle_mask.has(i) && !rt::sched.all_ps[i].load(rt::relaxed)->runq.ring_empty()) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 simulation::simulation(std::uint64_t seed) : interleaving(seed), procs_(1 + static_cast<unsigned>(seed % 3)) {

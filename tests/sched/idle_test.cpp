@@ -72,7 +72,8 @@ class stop_at_look {
   static inline std::atomic<bool> passed_{true};
 };
 
-// All timers seem to be due in some milliseconds, at any time: too soon for sysmon, and none is run.
+// To all Ms, all timers seem to be due in some milliseconds, at any time: too soon for sysmon, which does not see it, and
+// none is run.
 std::atomic<bool> timers_seem_soon{false};
 
 bool somebody_polls() { return rt::sched.last_poll.load(rt::seq_cst) == 0; }
@@ -110,7 +111,7 @@ extern "C" rt::nanos __wrap__ZNK4weft2rt10timer_heap9wake_whenEv(const rt::timer
   rt::nanos when = __real__ZNK4weft2rt10timer_heap9wake_whenEv(heap);
   if (when == 0) return 0;
   stop_at_look::looked();
-  return timers_seem_soon ? rt::nanotime() + 5 * rt::millisecond : when;
+  return timers_seem_soon && rt::this_m() ? rt::nanotime() + 5 * rt::millisecond : when;
 }
 
 // D2. When the goroutines are made ready no P idles, so nobody is woken for them.

@@ -109,17 +109,12 @@ void timer_heap::insert(timer* t) noexcept {
   sift_up(heap_.size() - 1);
 }
 
-// Lowers earliest_change to `when`. True: a sleeper may sleep too long.
+// Lowers earliest_change to `when`. True: it did, so a sleeper may sleep too long.
 bool timer_heap::note_earlier(nanos when) noexcept {
   nanos old = earliest_change_.load(relaxed);
   while (old == 0 || when < old) {
     // seq_cst: pairs with the sleeper, which publishes how long it will sleep and then reads this.
-    if (earliest_change_.compare_exchange_weak(old, when, seq_cst, relaxed)) {
-      // Not before the head, or at the same time: a rebuild may have folded this very change into head_when meanwhile,
-      // or put another timer there whose owner relies on us, as it found the change. One break too many does no harm.
-      nanos head = head_when_.load(seq_cst);
-      return head == 0 || when <= head;
-    }
+    if (earliest_change_.compare_exchange_weak(old, when, seq_cst, relaxed)) return true;
   }
   return false;
 }

@@ -16,8 +16,9 @@
 //     one made earlier after it lowers the hint again;
 //   - who reads (wake_when, no lock) reads earliest_change first: if it sees the cleared hint, it sees the lowered head
 //     (release/acquire on earliest_change);
-//   - who lowered earliest_change answers for it: it has a sleeper told, unless head_when is before its time. Who finds
-//     a change that is as early relies on that;
+//   - who lowered earliest_change answers for it and has a sleeper told; who finds a change that is as early relies on
+//     that. head_when, even if it is before both, is no reason to tell nobody: a sleeper that read the change before it
+//     was lowered may read a head_when that was raised since, as the head was stopped;
 //   - head_when and the count are set to their true values when the lock is released.
 // The model of the states and the hints is tests/model/timer.pml.
 #pragma once

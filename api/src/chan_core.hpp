@@ -11,9 +11,11 @@
 // waiter, unlocks, and readies it. A waiter whose claim fails (timed out, chosen elsewhere, abandoned with its run())
 // is dropped, and the next one is looked at.
 //
-// `count`, `closed` and the queues' heads are atomics only so that try_recv, try_send and select with default may look
-// without the lock and say "not ready". Such an answer is allowed to be a moment old, so the stores are relaxed, but
-// for the one that closes (chan_close); loads that others follow acquire, so that they are made in that order.
+// `count`, `closed` and the queues' heads are atomics only so that try_recv, try_send and select with one case and a
+// default may look without the lock and say "not ready". Such an answer is allowed to be a moment old, so the stores
+// are relaxed, but for the one that closes (chan_close), and for a waiter's leaving: who sees the queue empty after
+// that sees the close that emptied it. Loads that others follow acquire, so that they are made in that order. The model
+// of all this is tests/model/channel.pml.
 #pragma once
 
 #include "sched/park.hpp"
@@ -58,7 +60,7 @@ class wait_queue {
     if (w->prev) {
       w->prev->next = w->next;
     } else {
-      first_.store(w->next, rt::relaxed);
+      first_.store(w->next, rt::release);
     }
     if (w->next) {
       w->next->prev = w->prev;
@@ -89,7 +91,7 @@ class wait_queue {
   void remove_first(waiter* w) noexcept {
     w->queued = false;
     waiter* second = w->next;
-    first_.store(second, rt::relaxed);
+    first_.store(second, rt::release);
     if (second) {
       second->prev = nullptr;
     } else {
@@ -182,13 +184,14 @@ class chan_core {
     return closed.load(rt::relaxed) ? chan_status::closed : chan_status::would_block;
   }
 
-  // Without the lock: surely not ready at some instant during the call.
+  // Without the lock: surely not ready at some instant during the call. closed last: a channel is not opened again, so
+  // it was open when it was seen to be full, or empty. Else a receiver that a close sends away is missed, and the
+  // close.
   bool send_would_block() const noexcept {
-    return !closed.load(rt::acquire) && receivers.looks_empty() && count.load(rt::relaxed) >= capacity;
+    return receivers.looks_empty() && count.load(rt::acquire) >= capacity && !closed.load(rt::acquire);
   }
   bool recv_would_block() const noexcept {
     if (WEFT_UNLIKELY(timer != nullptr)) return false;  // that takes the clock, and the lock
-    // closed last: a channel is not opened again, so it was open when it was seen to be empty.
     return count.load(rt::acquire) == 0 && senders.looks_empty() && !closed.load(rt::acquire);
   }
 

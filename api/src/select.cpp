@@ -189,8 +189,9 @@ bool receives_from_timer(const select_op& op) noexcept { return !op.send && op.c
 
 select_outcome chan_select(const select_op* ops, std::size_t count, std::int64_t timeout) {
   if (timeout <= 0) {
-    // A default: the common answer is "nothing is ready", and takes no lock.
-    if (std::all_of(ops, ops + count, would_block)) return nothing;
+    // One case and a default: the common answer is "not ready", and takes no lock. Several cases could each be not
+    // ready when it is looked at, and one of them ready at any time.
+    if (count == 1 && would_block(*ops)) return nothing;
   } else if (!rt::this_m() && std::any_of(ops, ops + count, receives_from_timer)) {
     // As in chan_recv.
     return try_in_turns(

@@ -108,6 +108,7 @@ class world {
     closing_[channel] = true;
     chan_close(channels[channel]);
   }
+  bool waits(std::size_t who) const { return goroutines_[who]->sleeps > 0; }
   // A limit that passes at any moment, or at once.
   std::int64_t some_time() { return threads.random().below(4) == 0 ? dont_wait : 1; }
 
@@ -333,6 +334,50 @@ TEST_CASE("channels: senders and receivers, some in a hurry, and a close") {
       while (w.recv(1) == chan_status::done) {}
     });
   });
+}
+
+TEST_CASE("channels: where somebody waits until the close, nobody is told that nothing is ready") {
+  in_every_order([](world& w) {
+    bool send = w.threads.random().below(2) == 0;
+    w.go([&w, send] {
+      if (send) {
+        (void)w.recv(0);
+      } else {
+        while (w.send(0) == chan_status::done) {}
+      }
+    });
+    w.go([&w] {
+      interleaving::wait_until([&w] { return w.waits(0); });
+      w.close(0);
+    });
+    w.go([&w, send] {
+      interleaving::wait_until([&w] { return w.waits(0); });
+      chan_status s = send ? w.send(0, dont_wait) : w.recv(0, dont_wait);
+      interleaving::check(s != chan_status::would_block, "told that nothing is ready");
+    });
+  });
+}
+
+TEST_CASE("select: with a default, too, all cases are looked at at once") {
+  for (std::uint64_t seed = 0; seed < seeds(5000); ++seed) {
+    world w(seed, 1);
+    bool ready = false;
+    w.go([&] {
+      w.send(0);
+      ready = true;
+      // Now one of the two has a value, at any time.
+      w.send(1);
+      w.recv(0);
+    });
+    w.go([&] {
+      interleaving::wait_until([&] { return ready; });
+      select_outcome r = w.select({recv_from(1), recv_from(0)}, dont_wait);
+      interleaving::check(r.status == chan_status::done, "told that nothing is ready");
+      (void)w.send(0, dont_wait);  // in place of what it may have taken from the other one
+    });
+    INFO("seed " << seed);
+    REQUIRE(w.run() == "");
+  }
 }
 
 TEST_CASE("select: two wait for the same channels, in opposite order") {

@@ -1,5 +1,6 @@
 // Some of everything, which a sanitizer or Valgrind must find clean; and, when asked by name, a fault that it must
 // find.
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -135,13 +136,15 @@ int fault(const std::string& which) {
            }
            if (which == "data race") {
              int shared = 0;
+             std::atomic<int> running{0};
              weft::wait_group both;
              for (int i = 0; i < 2; ++i) {
                both.go([&] {
-                 for (int k = 0; k < 1000; ++k) {
-                   ++shared;
-                   if (k % 100 == 0) weft::sleep(10us);
-                 }
+                 // At once on two threads, and nothing orders what they do.
+                 weft::no_preemption alone;
+                 running.fetch_add(1, std::memory_order_relaxed);
+                 while (running.load(std::memory_order_relaxed) != 2) {}
+                 for (int k = 0; k < 1000; ++k) ++shared;
                });
              }
              both.wait();

@@ -3,6 +3,8 @@
 #include "runtime/atomic.hpp"
 #include "runtime/config.hpp"
 #include "runtime/sanitizer.hpp"
+#include "runtime/stack.hpp"
+#include "runtime/thread.hpp"
 
 #include <cerrno>
 #include <cstdint>
@@ -37,7 +39,7 @@ held_locks* list_of_this_thread() noexcept {
   return list;
 }
 
-void add(held_locks* list, held_lock lock) noexcept {
+void add(held_locks* list, const held_lock& lock) noexcept {
   for (std::size_t i = 0; i < list->size; ++i) {
     if (list->list[i].mutex != lock.mutex) continue;
     list->list[i].depth += lock.depth;
@@ -46,8 +48,38 @@ void add(held_locks* list, held_lock lock) noexcept {
   if (list->size < held_locks::most) list->list[list->size++] = lock;
 }
 
-void locked(const void* mutex, const void* at) noexcept {
-  if (held_locks* list = list_of_this_thread()) add(list, {mutex, at, 1});
+// A whole frame record, where one may lie.
+bool contains(const stack* s, const void* record) noexcept {
+  auto at = reinterpret_cast<std::uintptr_t>(record);
+  return at % sizeof(void*) == 0 && at >= reinterpret_cast<std::uintptr_t>(s->lo) &&
+         at + 2 * sizeof(void*) <= reinterpret_cast<std::uintptr_t>(s->hi);
+}
+
+// {that of the caller, address to return to}, on x86-64 and on aarch64.
+using frame_record = const void* const*;
+
+#define frame_of_this_function() static_cast<frame_record>(__builtin_frame_address(0))
+
+// Without frame pointers what it reads may be anything on the stack: also what AddressSanitizer keeps others from.
+__attribute__((no_sanitize("address"))) void follow(frame_record frame, const void** callers) noexcept {
+  *callers++ = frame[1];
+  const thread_state* ts = this_thread_or_null();
+  const stack* s = ts && ts->g ? ts->g->own_stack : nullptr;
+  if (!s || !contains(s, frame)) return;  // whose bounds are not known
+  for (std::size_t i = 1; i < held_lock::most_callers; ++i) {
+    auto next = static_cast<frame_record>(frame[0]);
+    if (next <= frame || !contains(s, next)) return;
+    frame = next;
+    *callers++ = frame[1];
+  }
+}
+
+void locked(const void* mutex, frame_record frame) noexcept {
+  held_locks* list = list_of_this_thread();
+  if (!list) return;
+  held_lock lock{mutex, {}, 1};
+  follow(frame, lock.callers);
+  add(list, lock);
 }
 
 void unlocked(const void* mutex) noexcept {
@@ -71,25 +103,25 @@ bool is_locked(int result) noexcept { return result == 0 || result == EOWNERDEAD
 
 int our_lock(pthread_mutex_t* m) {
   int r = real_lock(m);
-  if (is_locked(r)) locked(m, __builtin_return_address(0));
+  if (is_locked(r)) locked(m, frame_of_this_function());
   return r;
 }
 
 int our_trylock(pthread_mutex_t* m) {
   int r = real_trylock(m);
-  if (is_locked(r)) locked(m, __builtin_return_address(0));
+  if (is_locked(r)) locked(m, frame_of_this_function());
   return r;
 }
 
 int our_timedlock(pthread_mutex_t* m, const timespec* until) {
   int r = real_timedlock(m, until);
-  if (is_locked(r)) locked(m, __builtin_return_address(0));
+  if (is_locked(r)) locked(m, frame_of_this_function());
   return r;
 }
 
 int our_clocklock(pthread_mutex_t* m, clockid_t clock, const timespec* until) {
   int r = real_clocklock(m, clock, until);
-  if (is_locked(r)) locked(m, __builtin_return_address(0));
+  if (is_locked(r)) locked(m, frame_of_this_function());
   return r;
 }
 

@@ -13,9 +13,13 @@
 namespace weft::rt {
 
 struct held_lock {
+  static constexpr std::size_t most_callers = 6;  // std::unique_lock's constructor calls lock(), and so on
+
   const void* mutex;
-  const void* locked_at;  // the address the call returned to
-  std::size_t depth;      // of a recursive one
+  // The address that the call returned to, and the next ones that the chain of frame pointers leads to, up to a null:
+  // not callers, if the code was compiled without frame pointers. On a goroutine's stack only.
+  const void* callers[most_callers];
+  std::size_t depth;  // of a recursive one
 };
 
 // The outermost `most`: what is locked beside so many is not noted. Who holds more is no less in danger.

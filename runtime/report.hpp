@@ -43,8 +43,8 @@ class report {
   // Of a function or a type, demangled if that is wanted; until the next call.
   std::string_view readable(const char* mangled) noexcept;
 
-  // The mangled name of the function around it, or null.
-  const char* function_of(trace_frame f) noexcept { return memory_ ? find(f).what.function : nullptr; }
+  // The function around it, by its mangled name.
+  symbol symbol_of(trace_frame f) noexcept { return memory_ ? find(f).what : symbol{}; }
 
   // Room for one trace: 1 KiB that need not lie on a small stack. Null: there is no memory.
   trace* scratch() noexcept { return memory_ ? &memory_->scratch : nullptr; }

@@ -12,7 +12,10 @@
 #include "runtime/roomy_stack.hpp"
 #include "sched/proc.hpp"
 
+#include <algorithm>
 #include <array>
+#include <iterator>
+#include <string_view>
 #include <unistd.h>
 
 namespace weft::rt {
@@ -36,6 +39,36 @@ bool is_new(const trace& t) noexcept {
   return false;
 }
 
+// std::mutex and its friends, compiled without optimisation: functions of their own, between pthread_mutex_lock and who
+// meant the lock.
+bool is_wrapper(const symbol& s) noexcept {
+  std::string_view name = s.function ? s.function : "";
+  return name.starts_with("_ZNSt") || name.starts_with("_ZSt") || name.find("__gthread_") != name.npos;
+}
+
+// Whether the function keeps a frame record, so that held_lock's next address is its caller.
+bool keeps_frame_record(trace_frame f, const symbol& s) noexcept {
+#if defined(__x86_64__)
+  static constexpr unsigned char landing[] = {0xf3, 0x0f, 0x1e, 0xfa};  // endbr64
+  static constexpr unsigned char record[] = {0x55, 0x48, 0x89, 0xe5};   // push %rbp; mov %rsp, %rbp
+  const auto* code = static_cast<const unsigned char*>(f.inside()) - s.function_offset;
+  if (std::equal(std::begin(landing), std::end(landing), code)) code += sizeof landing;
+  return std::equal(std::begin(record), std::end(record), code);
+#else
+  return true;
+#endif
+}
+
+trace_frame locked_in(report& out, const held_lock& lock) noexcept {
+  std::size_t i = 0;
+  for (; i + 1 < held_lock::most_callers && lock.callers[i + 1]; ++i) {
+    trace_frame f{lock.callers[i]};
+    symbol s = out.symbol_of(f);
+    if (!is_wrapper(s) || !keeps_frame_record(f, s)) break;
+  }
+  return {lock.callers[i]};
+}
+
 WEFT_NOINLINE void report_locks(const G* g, const held_locks& held) noexcept {
   report out(STDERR_FILENO, names::demangled);
   trace* t = out.scratch();
@@ -47,7 +80,7 @@ WEFT_NOINLINE void report_locks(const G* g, const held_locks& held) noexcept {
       g->get_state() == g_state::waiting ? describe(g->reason) : "gives way", held.size == 1 ? "a mutex" : "mutexes",
       g->marks() & mark::pinned_to_thread ? "others on its thread may want it" : "it will go on on another thread");
   for (std::size_t i = 0; i < held.size; ++i) {
-    out.frame(fmt::format("    mutex {}, locked in ", held.list[i].mutex), {held.list[i].locked_at});
+    out.frame(fmt::format("    mutex {}, locked in ", held.list[i].mutex), locked_in(out, held.list[i]));
   }
   out.frames(*t);
   out.started_by(g);

@@ -46,7 +46,7 @@ void write_throw_site(rt::report& out) noexcept {
   rt::trace_here(t, 2);
   std::size_t begin = 0;
   for (std::size_t i = 0; i < t->size && i < 16; ++i) {
-    if (throws(out.function_of(t->frames[i]))) begin = i + 1;
+    if (throws(out.symbol_of(t->frames[i]).function)) begin = i + 1;
   }
   std::copy(t->frames + begin, t->frames + t->size, t->frames);
   t->size -= begin;

@@ -4,66 +4,18 @@
 // countdown-*-relaxed, barrier-*-relaxed.
 
 #include "tests/support/catch.hpp"
+#include "tests/support/hand_over.hpp"
 
 #include <weft/sync.hpp>
 
-#include <atomic>
 #include <cstddef>
-#include <cstdlib>
-#include <deque>
-#include <functional>
-#include <thread>
 #include <utility>
 #include <vector>
 
-namespace {
-
-constexpr int times = 1000;
-
-void wait_for(const std::atomic<int>& what, int value) {
-  while (what.load(std::memory_order_relaxed) != value) std::this_thread::yield();
-}
-
-// One thread writes and calls `give`, then this one calls `take` and reads, then the other way round. `i`: how often.
-void hand_over(const std::function<void(int)>& give, const std::function<void(int)>& take) {
-  int value = 0, wrong = 0;
-  std::atomic<int> turn{0};  // relaxed
-  auto one_side = [&](bool gives_first) {
-    for (int i = 1; i <= times; ++i) {
-      if (gives_first == (i % 2 != 0)) {
-        wait_for(turn, 2 * i - 2);
-        value = i;
-        give(i);
-        turn.store(2 * i - 1, std::memory_order_relaxed);
-      } else {
-        wait_for(turn, 2 * i - 1);
-        take(i);
-        wrong += value != i;
-        turn.store(2 * i, std::memory_order_relaxed);
-      }
-    }
-  };
-  std::thread other([&] { one_side(true); });
-  one_side(false);
-  other.join();
-  CHECK(wrong == 0);
-}
-
-// One for each time.
-template <class T>
-class several {
- public:
-  template <class... Args>
-  explicit several(Args... args) {
-    for (int i = 0; i <= times; ++i) all_.emplace_back(args...);
-  }
-  T& operator[](int i) { return all_[static_cast<std::size_t>(i)]; }
-
- private:
-  std::deque<T> all_;
-};
-
-}  // namespace
+using weft::test::hand_over;
+using weft::test::must;
+using weft::test::several;
+using weft::test::times;
 
 TEST_CASE("mutex: who locks it sees what was done before it was unlocked") {
   weft::mutex m;
@@ -109,7 +61,7 @@ TEST_CASE("call_once: who comes second sees what the call did") {
   hand_over([&](int i) { weft::call_once(flag[i], [&] { made[i] = 1; }); },
             [&](int i) {
               weft::call_once(flag[i], [] {});
-              if (made[i] != 1) std::abort();
+              must(made[i] == 1);
             });
 }
 

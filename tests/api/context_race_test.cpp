@@ -1,0 +1,43 @@
+// Contexts with real threads for ThreadSanitizer: what was done before the cancel is seen by who sees the context
+// cancelled, and who drops the last handle may destroy it. Kills the mutants context-*-relaxed.
+
+#include "tests/support/hand_over.hpp"
+
+#include <weft/context.hpp>
+
+#include <memory>
+#include <optional>
+#include <system_error>
+
+using weft::test::hand_over;
+using weft::test::must;
+using weft::test::several;
+using weft::test::times;
+
+namespace {
+
+struct key {
+  using value_type = std::shared_ptr<int>;
+};
+
+struct cancellable {
+  weft::cancellable is = weft::with_cancel({});
+};
+
+}  // namespace
+
+TEST_CASE("context: who sees it cancelled sees what was done before the cancel") {
+  several<cancellable> c;
+  hand_over([&](int i) { c[i].is.cancel(); }, [&](int i) { must(c[i].is.ctx.err() == std::errc::operation_canceled); });
+}
+
+TEST_CASE("context: who drops the last handle destroys what the others used") {
+  several<std::optional<weft::context>> mine, yours;
+  for (int i = 0; i <= times; ++i) yours[i] = mine[i] = weft::with_value<key>({}, std::make_shared<int>(i));
+  hand_over(
+      [&](int i) {
+        must(**mine[i]->value<key>() == i);
+        mine[i].reset();
+      },
+      [&](int i) { yours[i].reset(); });
+}

@@ -15,6 +15,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <memory>
 #include <new>
 #include <optional>
@@ -199,8 +200,12 @@ class company {
   weft::wait_group going_;
 };
 
+// How many calls of a kind failed.
+using refusals = std::map<call, int>;
+
 // Inside a run(). `f` leaves nothing behind, however it ends.
-void survives(const std::function<void()>& f) {
+refusals survives(const std::function<void()>& f) {
+  refusals refused;
   company others;
   REQUIRE(others.goes_on());
   std::size_t before = weft::num_goroutines();
@@ -218,9 +223,36 @@ void survives(const std::function<void()>& f) {
         REQUIRE(works(f));
         REQUIRE(eventually([&] { return weft::num_goroutines() <= before; }));
         if (!touched) break;
+        ++refused[c];
       }
     }
   }
+  return refused;
+}
+
+// Threads stay when they have been started, so each time in a run() of its own. How many could not be started.
+int survives_without_threads(const std::function<void()>& f) {
+  int refused = 0;
+  for (bool for_good : {false, true}) {
+    bool touched = true;
+    for (int n = 1; touched; ++n) {
+      INFO("thread " << n << (for_good ? " and all after it" : "") << " cannot be started");
+      weft::run(
+          [&] {
+            company others;
+            REQUIRE(others.goes_on());
+            fails.from(n, call::thread, for_good);
+            bool worked = works(f);
+            touched = fails.stop() != 0;
+            REQUIRE((worked || touched));
+            REQUIRE(others.goes_on());
+            REQUIRE(works(f));
+          },
+          {.procs = 2});
+      refused += touched;
+    }
+  }
+  return refused;
 }
 
 // Goroutines that end with this scope, also if one of them could not be started.
@@ -269,19 +301,21 @@ TEST_CASE("run() throws when the system refuses, and the next run() works") {
 
 TEST_CASE("go() throws when the system refuses") {
   weft::run([] {
-    survives([] {
+    refusals refused = survives([] {
       group w;
       for (int i = 0; i < many; ++i) w.go([&w] { w.end.recv(); });
     });
+    CHECK(refused[call::allocate] > 0);
     // Stacks of a size of their own, and closures that lie on the stack or on the heap.
     static std::size_t size;
     size = 64 * 1024;
-    survives([] {
+    refused = survives([] {
       group w;
       size += 4096;
       for (int i = 0; i < 3; ++i) w.go({.name = "of its own size", .stack_size = size}, [&w] { w.end.recv(); });
     });
-    survives([] {
+    for (call c : {call::allocate, call::map, call::advise}) CHECK(refused[c] > 0);
+    refused = survives([] {
       struct large {
         char bytes[1024] = {};
       };
@@ -295,41 +329,46 @@ TEST_CASE("go() throws when the system refuses") {
       w.wait();
       if (sum != 2) throw std::logic_error("it did not run");
     });
+    CHECK(refused[call::allocate] > 0);
   });
 }
 
 TEST_CASE("spawn() and task_group throw when the system refuses") {
   weft::run([] {
-    survives([] {
+    refusals refused = survives([] {
       auto t = weft::spawn([] { return std::string("a result"); });
       if (t.join() != "a result") throw std::logic_error("another result");
     });
-    survives([] {
+    CHECK(refused[call::allocate] > 0);
+    refused = survives([] {
       std::vector<weft::task<int>> tasks;
       for (int i = 0; i < 10; ++i) tasks.push_back(weft::spawn([i] { return i; }));
       for (int i = 0; i < 10; ++i) {
         if (tasks[static_cast<std::size_t>(i)].join() != i) throw std::logic_error("another result");
       }
     });
+    CHECK(refused[call::allocate] > 0);
   });
 }
 
 TEST_CASE("channels, timers and waits with a limit throw when the system refuses") {
   weft::run([] {
-    survives([] {
+    refusals refused = survives([] {
       weft::chan<int> c(4), empty;
       c.send(1);
       int v = 0;
       if (!c.recv(v) || v != 1) throw std::logic_error("another value");
       if (empty.recv_for(v, 1ms) != weft::recv_result::empty) throw std::logic_error("a value");
     });
-    survives([] {
+    CHECK(refused[call::allocate] > 0);
+    refused = survives([] {
       weft::timer t(1ms);
       if (!t.channel().recv()) throw std::logic_error("no tick");
       weft::ticker k(1ms);
       for (int i = 0; i < 2; ++i) k.channel().recv();
     });
-    survives([] {
+    CHECK(refused[call::allocate] > 0);
+    refused = survives([] {
       weft::chan<void> called(1);
       auto t = weft::after_func(100us, [&] { called.send(); });
       struct stops {
@@ -338,11 +377,13 @@ TEST_CASE("channels, timers and waits with a limit throw when the system refuses
       } at_the_end{t};
       called.recv();
     });
-    survives([] { weft::sleep(100us); });
-    survives([] {
+    CHECK(refused[call::allocate] > 0);
+    survives([] { weft::sleep(100us); });  // which needs none of it
+    refused = survives([] {
       auto [ctx, cancel] = weft::with_timeout(weft::background(), 1ms);
       ctx.done().recv();
     });
+    CHECK(refused[call::allocate] > 0);
   });
 }
 
@@ -370,17 +411,15 @@ TEST_CASE("a function that is due while there is no memory for its goroutine is 
 }
 
 TEST_CASE("threads that cannot be started are done without") {
-  weft::run(
-      [] {
-        survives([] {
+  CHECK(survives_without_threads([] {
           group w;
           for (int i = 0; i < 6; ++i) w.go([] { weft::blocking([] { ::usleep(2000); }); });
-        });
-        survives([] {
-          group w;
-          for (int i = 0; i < 3; ++i) w.go([] { compute_for(20ms); });
-        });
-        survives([] {
+        }) > 0);
+  survives_without_threads([] {  // which may need none
+    group w;
+    for (int i = 0; i < 3; ++i) w.go([] { compute_for(20ms); });
+  });
+  CHECK(survives_without_threads([] {
           group w;
           for (int i = 0; i < 3; ++i) {
             w.go([] {
@@ -389,16 +428,11 @@ TEST_CASE("threads that cannot be started are done without") {
               } catch (const std::system_error&) {
                 return;  // no thread would be left for the others
               }
-              try {
-                weft::sleep(100us);
-              } catch (const std::bad_alloc&) {  // no room for its timer
-              }
+              weft::sleep(100us);
               weft::unlock_os_thread();
             });
           }
-        });
-      },
-      {.procs = 2});
+        }) > 0);
 }
 
 TEST_CASE("lock_os_thread throws when no thread can be started for the others") {

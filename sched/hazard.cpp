@@ -43,7 +43,12 @@ bool is_new(const trace& t) noexcept {
 // meant the lock.
 bool is_wrapper(const symbol& s) noexcept {
   std::string_view name = s.function ? s.function : "";
-  return name.starts_with("_ZNSt") || name.starts_with("_ZSt") || name.find("__gthread_") != name.npos;
+  if (name.find("__gthread_") != name.npos) return true;
+  for (std::string_view prefix : {"_ZNSt5mutex", "_ZNSt15recursive_mutex", "_ZNSt11timed_mutex", "_ZNSt10lock_guard",
+                                  "_ZNSt11unique_lock", "_ZNSt11scoped_lock"}) {
+    if (name.starts_with(prefix)) return true;
+  }
+  return false;
 }
 
 // Whether the function keeps a frame record, so that held_lock's next address is its caller.
@@ -55,7 +60,8 @@ bool keeps_frame_record(trace_frame f, const symbol& s) noexcept {
   if (std::equal(std::begin(landing), std::end(landing), code)) code += sizeof landing;
   return std::equal(std::begin(record), std::end(record), code);
 #else
-  return true;
+  (void)f, (void)s;
+  return false;  // that is not known: the wrapper is named
 #endif
 }
 

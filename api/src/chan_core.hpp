@@ -142,6 +142,15 @@ class chan_core {
     destroy(at);
     drop_head();
   }
+  // A sender waits, so the buffer is full. `count` stays as it is: who looks without the lock never sees room or, with
+  // a capacity of 1, no value.
+  void pop_and_push(void* out, void* value) noexcept {
+    std::byte* at = slot_at(head);
+    move(out, at);
+    destroy(at);
+    move(at, value);
+    if (++head == capacity) head = 0;
+  }
   void drop_head() noexcept {
     if (++head == capacity) head = 0;
     count.store(count.load(rt::relaxed) - 1, rt::relaxed);
@@ -167,11 +176,12 @@ class chan_core {
   chan_status recv_now(void* out, waiter** wake) noexcept {
     if (WEFT_UNLIKELY(timer != nullptr)) timer_catch_up(this);
     if (count.load(rt::relaxed) > 0) {
-      pop(out);
-      if (waiter* w = senders.claim_first()) {  // there is room now
-        push(w->value);
+      if (waiter* w = senders.claim_first()) {
+        pop_and_push(out, w->value);
         w->success = true;
         *wake = w;
+      } else {
+        pop(out);
       }
       return chan_status::done;
     }

@@ -358,6 +358,21 @@ TEST_CASE("channels: where somebody waits until the close, nobody is told that n
   });
 }
 
+TEST_CASE("channels: while a value is taken and a sender that waits is let in, the buffer is never empty") {
+  for (std::uint64_t seed = 0; seed < seeds(5000); ++seed) {
+    world w(seed, 1);
+    w.go([&w] { times(2, [&] { w.send(0); }); });
+    for (std::int64_t limit : {wait_forever, dont_wait}) {
+      w.go([&w, limit] {
+        interleaving::wait_until([&w] { return w.waits(0); });
+        interleaving::check(w.recv(0, limit) == chan_status::done, "told that nothing is ready");
+      });
+    }
+    INFO("seed " << seed);
+    REQUIRE(w.run() == "");
+  }
+}
+
 TEST_CASE("select: with a default, too, all cases are looked at at once") {
   for (std::uint64_t seed = 0; seed < seeds(5000); ++seed) {
     world w(seed, 1);

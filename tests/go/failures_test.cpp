@@ -413,26 +413,26 @@ TEST_CASE("a function that is due while there is no memory for its goroutine is 
 TEST_CASE("threads that cannot be started are done without") {
   CHECK(survives_without_threads([] {
           group w;
-          for (int i = 0; i < 6; ++i) w.go([] { weft::blocking([] { ::usleep(2000); }); });
+          for (int i = 0; i < 6; ++i) w.go([] { weft::blocking([] { ::usleep(30'000); }); });
         }) > 0);
   survives_without_threads([] {  // which may need none
     group w;
     for (int i = 0; i < 3; ++i) w.go([] { compute_for(20ms); });
   });
-  CHECK(survives_without_threads([] {
-          group w;
-          for (int i = 0; i < 3; ++i) {
-            w.go([] {
-              try {
-                weft::lock_os_thread();
-              } catch (const std::system_error&) {
-                return;  // no thread would be left for the others
-              }
-              weft::sleep(100us);
-              weft::unlock_os_thread();
-            });
-          }
-        }) > 0);
+  survives_without_threads([] {
+    group w;
+    for (int i = 0; i < 3; ++i) {
+      w.go([] {
+        try {
+          weft::lock_os_thread();
+        } catch (const std::system_error&) {
+          return;  // no thread would be left for the others
+        }
+        weft::sleep(100us);
+        weft::unlock_os_thread();
+      });
+    }
+  });
 }
 
 TEST_CASE("lock_os_thread throws when no thread can be started for the others") {

@@ -22,7 +22,7 @@
  *     where no wait is won any more (wake_word.pml)
  *   - close wakes receivers in batches of one
  *
- * States: 4,279,205; with -Dcapacity=1 2,820,288; with -DCLOSES 5,949,167; with -DTRIES -DCLOSES 362,606; with
+ * States: 4,279,205; with -Dcapacity=1 2,776,196; with -DCLOSES 5,949,167; with -DTRIES -DCLOSES 362,606; with
  * -DLIMITS -DCLOSES, two goroutines and two calls 21,050,568.
  */
 
@@ -161,25 +161,21 @@ inline recv_now(at) {
   q = 2 * at + 1;
   if
   :: count[at] > 0 ->
-    atomic { v = buffer[at]; buffer[at] = 0; count[at]--; result = done; changed() }
 #ifndef MUTANT_receive_admits_no_sender
     do
-    :: is_empty(queue[q]) -> break
+    :: atomic { is_empty(queue[q]) -> v = buffer[at]; buffer[at] = 0; count[at]--; changed(); break }
     :: atomic { !is_empty(queue[q]) -> unlink_first() }
       atomic {
         if
-        :: may_claim(w) ->
-          claim();
-          buffer[at] = value[w];
-          count[at]++;
-          success[w] = true;
-          changed();
-          break
+        :: may_claim(w) -> claim(); v = buffer[at]; buffer[at] = value[w]; success[w] = true; break
         :: else -> w = none
         fi
       }
-    od
+    od;
+#else
+    atomic { v = buffer[at]; buffer[at] = 0; count[at]--; changed() }
 #endif
+    result = done
   :: count[at] == 0 ->
     do
     :: atomic { is_empty(queue[q]) -> v = 0; result = (closed[at] -> closed_ : would_block); break }

@@ -149,10 +149,13 @@ class chan_core {
     move(out, at);
     destroy(at);
     move(at, value);
+    advance_head();
+  }
+  void advance_head() noexcept {
     if (++head == capacity) head = 0;
   }
   void drop_head() noexcept {
-    if (++head == capacity) head = 0;
+    advance_head();
     count.store(count.load(rt::relaxed) - 1, rt::relaxed);
   }
 

@@ -80,6 +80,15 @@ long epoll_wait_until(int fd, epoll_event* events, int most, rt::nanos deadline)
   }
 }
 
+// A look of its own, not the scheduler's, which is what is tested.
+bool work_in_rings() {
+  if (rt::sched.global_size.load(rt::relaxed) != 0) return true;
+  for (std::uint32_t i = 0; i < rt::sched.procs.load(rt::relaxed); ++i) {
+    if (!rt::sched.idle_mask.has(i) && !rt::sched.all_ps[i].load(rt::relaxed)->runq.ring_empty()) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 simulation::simulation(std::uint64_t seed) : interleaving(seed), procs_(1 + static_cast<unsigned>(seed % 3)) {
@@ -131,7 +140,7 @@ std::string simulation::all_sleep() {
     if (idles && !m->pinned_ready.empty()) return "an M sleeps, and a goroutine that is pinned to it is ready";
   }
   if (sched.idle_ps.load(relaxed) == 0) return "";
-  if (sched.dozer.load(relaxed)) return work_in_rings() ? "a goroutine is queued, and somebody dozes" : "";
+  if (sched.dozer.load(relaxed)) return test::work_in_rings() ? "a goroutine is queued, and somebody dozes" : "";
   if (anything_queued()) return "a goroutine is queued, a P idles, and everybody sleeps";
   // Later ones are sysmon's (timer_wants_poller).
   nanos timer = earliest_timer();

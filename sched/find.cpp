@@ -33,6 +33,19 @@ nanos check_timers(P* p, const P* mine, bool may_clear, nanos* now, bool* ran) {
   return p->timers.check(*now, may_clear, ran, std::max(1u, mine->runq.room() / 2));
 }
 
+// While threads lack (startm), nobody may ever come to a P that idles, and those with a thread may always have
+// something of their own to run. sysmon makes them look when a timer is overdue, and each time it tries again to start
+// a thread.
+nanos check_timers_of_idle(const P* mine, nanos* now, bool* ran) {
+  nanos next = 0;
+  std::uint32_t n = sched.procs.load(relaxed);
+  for (std::uint32_t i = 0; i < n; ++i) {
+    if (!sched.idle_mask.has(i) || !sched.timer_mask.has(i)) continue;
+    next = earlier(next, check_timers(sched.all_ps[i].load(acquire), mine, true, now, ran));
+  }
+  return next;
+}
+
 // When the dispatcher has to come by again although there is local work.
 void plan_next_look(P* p, nanos now, nanos next_timer) noexcept {
   if (WEFT_UNLIKELY(sched.newcomers_wait.load(relaxed))) return p->next_look.store(1, relaxed);
@@ -334,6 +347,9 @@ G* find_runnable(M* m, bool* inherit) noexcept {
     nanos now = 0;
     bool ran = false;
     nanos next_timer = check_timers(p, p, true, &now, &ran);
+    if (WEFT_UNLIKELY(sched.threads_lack.load(relaxed))) {
+      next_timer = earlier(next_timer, check_timers_of_idle(p, &now, &ran));
+    }
     bool global_first = is_turn_of_global_queue(p);
     if (p->next_look.load(relaxed) != 0 || global_first) {
       if (now == 0) now = nanotime();

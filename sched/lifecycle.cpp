@@ -110,6 +110,8 @@ void reset() noexcept {
   sched.detached_ms.store(0, relaxed);
   sched.dozer.store(nullptr, relaxed);
   sched.help_wanted.store(false, relaxed);
+  sched.threads_lack.store(false, relaxed);
+  sched.thread_refused.store(0, relaxed);
   sched.poll_waiters.store(0, relaxed);
   sched.poll_until.store(0, relaxed);
   sched.last_poll.store(nanotime(), relaxed);

@@ -169,6 +169,7 @@ M* new_m(P* p, bool spinning, int* error, G* first = nullptr, bool spare = false
 
   M* raw = m.release();  // belongs to its thread, and to all_ms
   *error = raw->for_signals.reserve() ? start_thread(&raw->thread, m_thread, raw) : ENOMEM;
+  sched.thread_refused.store(*error == 0 ? 0 : nanotime(), relaxed);
   if (*error == 0) return raw;
   lock_guard hold(sched.mutex);
   --sched.live_ms;
@@ -226,6 +227,15 @@ bool sleep_while_patient(M* m) noexcept {
   return true;
 }
 
+// The system refused a thread: it is not asked again for each goroutine that would like to have company, as that takes
+// far longer than most of them run.
+constexpr nanos ask_again_after = millisecond;
+
+bool thread_was_refused() noexcept {
+  nanos refused = sched.thread_refused.load(relaxed);
+  return refused != 0 && nanotime() - refused < ask_again_after;
+}
+
 }  // namespace
 
 void startm(P* p, bool spinning) noexcept {
@@ -238,6 +248,7 @@ void startm(P* p, bool spinning) noexcept {
       return;  // a P in the caller's hands stays there: the runtime ends
     }
     sched.thread_wakeups.fetch_add(1, relaxed);
+    sched.threads_lack.store(false, relaxed);
     if (M* m = idle_m_get()) {
       m->spinning.store(spinning, relaxed);
       m->next_p = p;
@@ -247,16 +258,17 @@ void startm(P* p, bool spinning) noexcept {
     run = sched.run_number.load(relaxed);
   }
   int error;
-  if (new_m(p, spinning, &error)) return;
+  if (!thread_was_refused() && new_m(p, spinning, &error)) return;
   warn_of_no_thread();
-  // No thread to be had. What the P would have run is for those that run already; if they all sleep or block, sysmon
-  // tries again (nobody_helps).
+  // No thread to be had. What the P would have run is for those that run already, and its timers, too (find.cpp); if
+  // they all sleep or block, sysmon tries again (nobody_helps).
   lock_guard hold(sched.mutex);
   if (spinning) sched.spinning.fetch_sub(1, seq_cst);
   if (sched.shutting_down.load(relaxed) || sched.run_number.load(relaxed) != run) return;
   bool inherit;
   while (G* g = p->runq.get(&inherit)) global_put(g);
   idle_p_put(p);
+  sched.threads_lack.store(true, relaxed);
 }
 
 void wake_idle_m(M* m, P* p) noexcept {

@@ -208,8 +208,10 @@ struct scheduler {
   alignas(cache_line) atomic<std::uint32_t> idle_ps{0};
   atomic<std::uint32_t> spinning{0};
   atomic<std::uint32_t> global_size{0};
-  atomic<M*> dozer{nullptr};        // whoever swaps it for null wakes it (find.cpp)
-  atomic<bool> help_wanted{false};  // somebody called wakep since the dozer fell asleep
+  atomic<M*> dozer{nullptr};         // whoever swaps it for null wakes it (find.cpp)
+  atomic<bool> help_wanted{false};   // somebody called wakep since the dozer fell asleep
+  atomic<bool> threads_lack{false};  // a P idles as no thread could be had for it; written under mutex
+  atomic<nanos> thread_refused{0};   // when the system last refused one, or 0 if it has given one since
 
   alignas(cache_line) atomic<nanos> last_poll{0};  // 0: somebody blocks in the poller
   atomic<nanos> poll_until{0};                     // until when; 0: for ever

@@ -43,7 +43,7 @@ M* regain_p(M* m) noexcept {
     if (m->p.load(relaxed)) return m;  // the taker gave up
     forget_detached(m);
     ++m->regained;
-    if (!sched.world_stopping.load(relaxed) && !sched.shutting_down.load(relaxed)) p = idle_p_get();
+    p = idle_p_to_go_on();
     if (p) acquirep(m, p);
   }
   take_short_turns(0);  // only now: sysmon gives it others as long as it is detached

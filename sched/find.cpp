@@ -34,8 +34,7 @@ nanos check_timers(P* p, const P* mine, bool may_clear, nanos* now, bool* ran) {
 }
 
 // While threads lack (startm), nobody may ever come to a P that idles, and those with a thread may always have
-// something of their own to run. sysmon makes them look when a timer is overdue, and each time it tries again to start
-// a thread.
+// something of their own to run. sysmon makes them look when a timer is overdue.
 nanos check_timers_of_idle(const P* mine, nanos* now, bool* ran) {
   nanos next = 0;
   std::uint32_t n = sched.procs.load(relaxed);
@@ -48,7 +47,9 @@ nanos check_timers_of_idle(const P* mine, nanos* now, bool* ran) {
 
 // When the dispatcher has to come by again although there is local work.
 void plan_next_look(P* p, nanos now, nanos next_timer) noexcept {
-  if (WEFT_UNLIKELY(sched.newcomers_wait.load(relaxed))) return p->next_look.store(1, relaxed);
+  if (WEFT_UNLIKELY(sched.newcomers_wait.load(relaxed) || newcomers_aside() != 0)) {
+    return p->next_look.store(1, relaxed);
+  }
   if (next_timer == 0 && !anybody_waits_for_io()) {
     p->next_look.store(0, relaxed);
     return;
@@ -99,6 +100,14 @@ G* local_one(M* m, P* p, bool* inherit) noexcept {
   if (!g) g = p->runq.get(inherit);
   *inherit = false;
   return g;
+}
+
+// One from the global queue, or a newcomer: each comes first every other time, as either may never run out.
+G* shared_one(P* p) noexcept {
+  p->newcomer_first = !p->newcomer_first;
+  G* g = p->newcomer_first ? take_newcomer(p) : nullptr;
+  if (!g) g = global_one(p, 1);
+  return g || p->newcomer_first ? g : take_newcomer(p);
 }
 
 // runnext of a P that runs belongs to a conversation: it will most likely run there in a moment, with a warm cache.
@@ -207,11 +216,6 @@ bool may_spin() noexcept {
   return 2 * look < sched.procs.load(relaxed) - sched.idle_ps.load(relaxed);
 }
 
-void start_spinning(M* m) noexcept {
-  m->spinning.store(true, relaxed);
-  sched.spinning.fetch_add(1, seq_cst);
-}
-
 // Somebody wants to be on time, for a timer that is due at `when` or later.
 bool punctual(nanos when) noexcept {
   std::uint32_t n = sched.procs.load(acquire);
@@ -276,6 +280,8 @@ bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
     // Our timer was stopped since we looked, and whoever cleaned it out may have gone to sleep before we said that we
     // do. Looks again, to sleep as they do.
     poll_network(0, woken);
+  } else if (WEFT_UNLIKELY(sched.threads_lack.load(seq_cst))) {  // after P1 (startm)
+    poll_network(0, woken);
   } else {
     poll_until(until, woken);
   }
@@ -285,22 +291,23 @@ bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
   sched.last_poll.store(now, seq_cst);
   sched.coarse_now.store(now, relaxed);
 
-  P* p = nullptr;
   if (!sched.shutting_down.load(acquire)) {
     lock_guard hold(sched.mutex);
-    if (!sched.world_stopping.load(relaxed)) p = idle_p_get();
+    if (!take_p_for_want_of_thread(m) && !sched.world_stopping.load(relaxed)) {
+      if (P* p = idle_p_get()) acquirep(m, p);
+    }
   }
+  P* p = m->p.load(relaxed);
   if (!p) {
     ready_all(woken);
     return false;
   }
-  acquirep(m, p);
   if (G* first = woken.pop_front()) {
     first->set_state(g_state::waiting, g_state::runnable);
     p->count.wakeups.add();
     ready_all(woken);
     *g = first;
-  } else if (was_spinning || (until != 0 && now >= until)) {
+  } else if (!m->spinning.load(relaxed) && (was_spinning || (until != 0 && now >= until))) {
     start_spinning(m);  // the timer may be in any P's heap
   }
   return true;
@@ -357,7 +364,7 @@ G* find_runnable(M* m, bool* inherit) noexcept {
       G* g = look_at_poller(p, now);
       plan_next_look(p, now, next_timer);
       if (g) return g;
-      if (global_first && ((g = global_one(p, 1)) || (g = take_newcomer(p)))) return g;
+      if (global_first && (g = shared_one(p))) return g;
     } else if (next_timer != 0) {
       plan_next_look(p, now, next_timer);
     }

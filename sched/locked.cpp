@@ -11,6 +11,7 @@
 
 #include "sched/proc.hpp"
 
+#include <cerrno>
 #include <utility>
 
 namespace weft::rt {
@@ -73,6 +74,11 @@ M* lock_os_thread(M* m, int* error) noexcept {
     }
     // Others that are pinned to this thread could not run on it any more.
     if (m->pins != 0 && !(g->marks() & mark::tied)) m = leave_thread(m);
+    if (m->pins != 0 && !(g->marks() & mark::tied)) {  // no other is to be had
+      *error = EAGAIN;
+      give_tie_back();
+      return m;
+    }
   }
   ++g->lock_depth;
   g->set_mark(mark::locked_to_thread);

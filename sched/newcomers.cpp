@@ -4,9 +4,9 @@
 // tickers and its connections.
 //
 // Each dispatch goes by the scheduler's loop then. A goroutine that has not begun is put aside there. A P with nothing
-// else to run takes the turn, and one of those put aside with it; now and then also one that has something else. The
-// turn comes back when that goroutine parks, yields or ends. If it does none of that, sysmon takes the P away, and the
-// turn with it.
+// else to run takes the turn, and one of those put aside with it; now and then also one that has something else
+// (shared_one), until none is aside any more. The turn comes back when that goroutine parks, yields or ends. If it does
+// none of that, sysmon takes the P away, and the turn with it.
 //
 // Those that were started where one came from that computes for long are suspects. They are put aside apart: after one
 // that computes, the next suspect waits for a while (suspects_wait), and the others go on. One that parks, yields, ends

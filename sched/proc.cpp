@@ -42,6 +42,7 @@
 
 #include "sched/proc.hpp"
 
+#include "netpoll/netpoll.hpp"
 #include "runtime/turns.hpp"
 #include "sched/latency.hpp"
 
@@ -227,6 +228,22 @@ bool sleep_while_patient(M* m) noexcept {
   return true;
 }
 
+// sched. False: no M idles. The wake-up is under the lock: the M may be gone once the runtime ends.
+bool wake_some_idle_m(P* p, bool spinning) noexcept {
+  M* m = idle_m_get();
+  if (!m) return false;
+  m->spinning.store(spinning, relaxed);
+  m->next_p = p;
+  m->parked.wakeup();
+  return true;
+}
+
+void rouse_dozer() noexcept {
+  lock_guard hold(sched.mutex);  // the M may be gone once the runtime ends
+  if (sched.shutting_down.load(relaxed)) return;
+  if (M* m = sched.dozer.exchange(nullptr, seq_cst)) m->parked.wakeup();
+}
+
 // The system refused a thread: it is not asked again for each goroutine that would like to have company, as that takes
 // far longer than most of them run.
 constexpr nanos ask_again_after = millisecond;
@@ -238,6 +255,22 @@ bool thread_was_refused() noexcept {
 
 }  // namespace
 
+// When no thread can be had, because the system refuses it or by options::max_threads, the P idles although it is
+// wanted ("threads lack"). What it would have run is for the Ms that there are, in the global queue; its timers stay
+// where they are. The Ms that run goroutines look at both as they come by (find_runnable); if they do not come by,
+// sysmon tries again. Those that are about to sleep must not: one takes an idle P and looks once more, as if it had
+// been woken for that.
+//
+//     startm, in vain                               an M without a P
+//     L1  queue globally, P idle,                   in stopm: threads_lack? takes a P. All under sched.mutex, where
+//         threads_lack = true; under sched.mutex,   startm looks for an idle M
+//         if no M idles
+//     L2  somebody dozes: wake it                   D1  dozer = itself; then looks at every queue (find.cpp)
+//         last_poll == 0: break the sleep off       P1  last_poll = 0; then threads_lack? does not sleep (find.cpp)
+//
+//     All of them seq_cst: if L2 does not read D1 or P1, that comes later, and sees L1.
+//     An M that comes back without its P, from a call or because it computed, takes its turn like all others then,
+//     instead of an idle P: it may be the only one, and never come by the scheduler.
 void startm(P* p, bool spinning) noexcept {
   std::uint64_t run;
   {
@@ -248,27 +281,24 @@ void startm(P* p, bool spinning) noexcept {
       return;  // a P in the caller's hands stays there: the runtime ends
     }
     sched.thread_wakeups.fetch_add(1, relaxed);
-    sched.threads_lack.store(false, relaxed);
-    if (M* m = idle_m_get()) {
-      m->spinning.store(spinning, relaxed);
-      m->next_p = p;
-      m->parked.wakeup();  // under the lock: the M may be gone once the runtime ends
-      return;
-    }
+    if (wake_some_idle_m(p, spinning)) return;
     run = sched.run_number.load(relaxed);
   }
   int error;
   if (!thread_was_refused() && new_m(p, spinning, &error)) return;
-  warn_of_no_thread();
-  // No thread to be had. What the P would have run is for those that run already, and its timers, too (find.cpp); if
-  // they all sleep or block, sysmon tries again (nobody_helps).
-  lock_guard hold(sched.mutex);
-  if (spinning) sched.spinning.fetch_sub(1, seq_cst);
-  if (sched.shutting_down.load(relaxed) || sched.run_number.load(relaxed) != run) return;
-  bool inherit;
-  while (G* g = p->runq.get(&inherit)) global_put(g);
-  idle_p_put(p);
-  sched.threads_lack.store(true, relaxed);
+  {
+    lock_guard hold(sched.mutex);
+    bool over = sched.shutting_down.load(relaxed) || sched.run_number.load(relaxed) != run;
+    if (!over && wake_some_idle_m(p, spinning)) return;  // it went to sleep meanwhile
+    if (spinning) sched.spinning.fetch_sub(1, seq_cst);
+    if (over) return;
+    bool inherit;
+    while (G* g = p->runq.get(&inherit)) global_put(g);
+    idle_p_put(p);
+    sched.threads_lack.store(true, seq_cst);  // L1
+  }
+  if (sched.dozer.load(seq_cst)) return rouse_dozer();                         // L2
+  sched.last_poll.load(seq_cst) == 0 ? netpoll_break() : warn_of_no_thread();  // L2
 }
 
 void wake_idle_m(M* m, P* p) noexcept {
@@ -329,12 +359,28 @@ void start_first_m() {
   throw std::system_error(error, std::generic_category(), "weft::run(): cannot start a thread");
 }
 
+P* idle_p_to_go_on() noexcept {
+  bool stops = sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed);
+  return stops || sched.threads_lack.load(relaxed) ? nullptr : idle_p_get();
+}
+
+bool take_p_for_want_of_thread(M* m) noexcept {
+  if (WEFT_LIKELY(!sched.threads_lack.load(relaxed)) || sched.world_stopping.load(relaxed)) return false;
+  sched.threads_lack.store(false, relaxed);
+  P* p = idle_p_get();
+  if (!p) return false;
+  acquirep(m, p);
+  start_spinning(m);
+  return true;
+}
+
 void stopm(M* m) noexcept {
   bool one_too_many;
   {
     lock_guard hold(sched.mutex);
     if (sched.shutting_down.load(relaxed)) return;
     if (WEFT_UNLIKELY(!m->pinned_ready.empty()) && take_p_for_pinned(m)) return;
+    if (take_p_for_want_of_thread(m)) return;
     idle_m_put(m);
     one_too_many = sched.idle_ms > sched.procs.load(relaxed) && m->pins == 0;
     check_dead();
@@ -347,16 +393,6 @@ void stopm(M* m) noexcept {
   m->parked.clear();
   if (P* p = std::exchange(m->next_p, nullptr)) acquirep(m, p);
 }
-
-namespace {
-
-void rouse_dozer() noexcept {
-  lock_guard hold(sched.mutex);  // the M may be gone once the runtime ends
-  if (sched.shutting_down.load(relaxed)) return;
-  if (M* m = sched.dozer.exchange(nullptr, seq_cst)) m->parked.wakeup();
-}
-
-}  // namespace
 
 void wakep(help h) noexcept {
   if (h != help::to_poll && !sched.help_wanted.load(relaxed)) sched.help_wanted.store(true, relaxed);
@@ -394,6 +430,11 @@ bool poller_is_wanted() noexcept {
 }
 
 }  // namespace
+
+void start_spinning(M* m) noexcept {
+  m->spinning.store(true, relaxed);
+  sched.spinning.fetch_add(1, seq_cst);
+}
 
 void resetspinning(M* m) noexcept {
   m->spinning.store(false, relaxed);

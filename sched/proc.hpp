@@ -30,6 +30,9 @@ void join_gone_ms() noexcept;    // Ms whose threads have ended
 void wake_sysmon() noexcept;     // sched: ends its deep sleep
 void idle_p_put(P* p) noexcept;  // sched
 P* idle_p_get() noexcept;        // sched
+P* idle_p_to_go_on() noexcept;   // sched: for an M that lost its P and has a goroutine to run; or null: it gives way
+bool take_p_for_want_of_thread(M* m) noexcept;  // sched: m would sleep; false: threads do not lack
+void start_spinning(M* m) noexcept;
 void resetspinning(M* m) noexcept;
 bool timer_wants_poller() noexcept;  // nobody sleeps there, and sysmon might be too late for a timer
 

@@ -56,8 +56,7 @@ M* finish_syscall(M* m) noexcept {
   }
   {
     lock_guard hold(sched.mutex);
-    P* other = sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed) ? nullptr : idle_p_get();
-    if (other) {
+    if (P* other = idle_p_to_go_on()) {
       acquirep(m, other);
       m->g->set_state(g_state::syscall, g_state::running);
       return m;

@@ -70,6 +70,7 @@ struct alignas(cache_line) P {
   // When, in cpu_ticks, the dispatcher must look at timers and the poller; 0: nothing to look for. Planned by the
   // owner; a foreign thread that arms a timer here stores 1 ("now"). If the owner overwrites that, sysmon sees to it.
   atomic<std::uint64_t> next_look{0};
+  bool newcomer_first = false;  // owner: whose turn it is, a newcomer's or the global queue's
   std::uint64_t passed_at = 0;  // owner: dispatches when one that was woken last ran before all who waited
 
   // The turn for newcomers is here (newcomers.cpp): the goroutine that runs began on it and is not known yet.

@@ -29,12 +29,15 @@ bool too_many_compute(std::uint32_t per_p) noexcept {
   return sched.hogs.load(relaxed) >= per_p * sched.procs.load(relaxed);
 }
 
-// Nearly all threads that may be are held; the last ones are for what has begun.
+// Nearly all threads that may be are held, by goroutines that compute or block; the last ones are for what has begun.
+// Not held are those that idle, that wait for the goroutine they are tied to, that have a P, and the one in the poller.
 bool threads_run_short() noexcept {
   lock_guard hold(sched.mutex);
-  std::uint32_t limit = sched.options.max_threads;
-  std::uint32_t reserve = std::min(2 * sched.procs.load(relaxed) + 8, limit / 8);
-  return sched.live_ms - sched.idle_ms + reserve > limit;
+  std::uint64_t limit = sched.options.max_threads;
+  std::uint64_t reserve = std::min<std::uint64_t>(2 * sched.procs.load(relaxed) + 8, limit / 8);
+  std::uint32_t with_p = sched.procs.load(relaxed) - sched.idle_ps.load(relaxed);
+  std::uint32_t others = sched.idle_ms + sched.idle_locked_ms + with_p + (sched.last_poll.load(relaxed) == 0 ? 1 : 0);
+  return sched.live_ms + reserve >= limit + others;
 }
 
 // A thread that computed when it lost its P may block now, and the other way round: each is looked at again in turn.

@@ -8,8 +8,8 @@
 // they do. Policy and time live here; what is done to Ps and Ms are verbs of sched.
 //
 // Each round: 1. poll, if nobody did for 10 ms (1 ms while no P idles); 2. a timer is overdue, whose P may be stuck, or
-// goroutines wait in the global queue, or nobody sleeps for a timer that is due soon: start an M if a P idles; 3.
-// retake; 4. reports of WEFT_DEBUG=hogs (hogs.hpp);
+// goroutines wait in the global queue or to begin, or nobody sleeps for a timer that is due soon: start an M if a P
+// idles; 3. retake; 4. reports of WEFT_DEBUG=hogs (hogs.hpp);
 // 5. the gate for newcomers (gate.hpp); 6. the forced tick; 7. the number of processors, once a second; 8. Ms that left
 // are joined; 9. WEFT_DEBUG=schedtrace.
 
@@ -59,7 +59,8 @@ bool all_idle() noexcept { return sched.idle_ps.load(seq_cst) == sched.procs.loa
 // Goroutines are queued, or descriptors waited for without anybody who polls, while every P idles: an M could not be
 // started for them.
 bool nobody_helps() noexcept {
-  return sched.global_size.load(relaxed) != 0 || (sched.last_poll.load(relaxed) != 0 && anybody_waits_for_io());
+  return sched.global_size.load(relaxed) != 0 || newcomers_may_begin() ||
+         (sched.last_poll.load(relaxed) != 0 && anybody_waits_for_io());
 }
 
 // Goroutines dispatched so far, by all Ps that there are.
@@ -75,7 +76,11 @@ std::uint64_t all_dispatches() noexcept {
 void deep_sleep(nanos deadline, nanos* suspicion) noexcept {
   {
     lock_guard hold(sched.mutex);
-    if (!all_idle() && !sched.world_stopping.load(relaxed)) return;
+    // Once more: what was made ready since the last look, and found no thread, waits for sysmon.
+    if (!sched.world_stopping.load(relaxed) && (!all_idle() || nobody_helps())) return;
+    if (nanos timer = earliest_timer(); timer != 0 && sched.last_poll.load(relaxed) != 0) {
+      deadline = std::min(deadline, timer);
+    }
     if (the_monitor.stop.load(relaxed)) return;
     if (sched.suspect_dead) {
       deadline = std::min(deadline, nanotime() + *suspicion);
@@ -118,6 +123,27 @@ struct retaken {
   nanos next_look = forever;  // a P that is wanted has run for too long then
 };
 
+// Others wait for a turn. Without anything else to run, the P may as well stay where it is.
+bool wanted(P* p) noexcept {
+  return !p->runq.empty() || sched.global_size.load(relaxed) != 0 || p->timers.wake_when() != 0 ||
+         anybody_waits_for_io() || newcomers_want(p);
+}
+
+// p's M is in a call. turn_is_over: it is in this one, or makes one after the other, for longer than a time slice, and
+// p is wanted.
+bool takes_from_call(P* p, nanos now, bool turn_is_over) noexcept {
+  std::uint32_t tick = p->syscall_tick.load(relaxed);
+  if (std::exchange(p->seen.syscall_tick, tick) != tick) {
+    p->seen.syscall_when = now;
+    if (!turn_is_over) return false;
+  }
+  // It has been there for a whole round. If nobody wants the P, and somebody else is free, it may stay for 10 ms.
+  bool others_free =
+      sched.spinning.load(relaxed) + sched.idle_ps.load(relaxed) > 0 && !sched.threads_lack.load(relaxed);
+  if (p->runq.empty() && others_free && now - p->seen.syscall_when < time_slice) return false;
+  return retake_syscall(p);
+}
+
 // Ps of goroutines that ran or blocked too long.
 retaken retake(nanos now, bool overdue, hog_watch& hogs) noexcept {
   retaken r;
@@ -125,17 +151,18 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs) noexcept {
   for (std::uint32_t i = 0; i < n; ++i) {
     P* p = sched.all_ps[i].load(acquire);
     p_status s = p->status.load(acquire);
+    if (s != p_status::running && s != p_status::syscall) continue;
+    std::uint64_t tick = p->sched_tick.load(relaxed);
+    bool dispatches = std::exchange(p->seen.sched_tick, tick) != tick;
+    if (dispatches) {
+      p->seen.sched_when = now;
+      // It may not know of what is overdue (a timer that a foreign thread armed): let it look.
+      if (overdue) p->next_look.store(1, relaxed);
+    }
+    nanos until = p->seen.sched_when + (overdue ? overdue_slice : time_slice);
     if (s == p_status::running) {
-      std::uint64_t tick = p->sched_tick.load(relaxed);
-      if (p->seen.sched_tick != tick) {
-        p->seen.sched_tick = tick;
-        p->seen.sched_when = now;
-        // It dispatches, but may not know of what is overdue (a timer that a foreign thread armed): let it look.
-        if (overdue) p->next_look.store(1, relaxed);
-        continue;
-      }
+      if (dispatches) continue;
       r.stuck = true;
-      nanos until = p->seen.sched_when + (overdue ? overdue_slice : time_slice);
       if (now < until) {
         r.next_look = std::min(r.next_look, until);
         continue;
@@ -150,11 +177,8 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs) noexcept {
           m->requests.fetch_or(request::yield, relaxed);
           sched.preemptions.fetch_add(1, relaxed);
         }
-        // Without anything else to run, the P may as well stay where it is.
-        bool wanted = overdue || !p->runq.empty() || sched.global_size.load(relaxed) != 0 ||
-                      p->timers.wake_when() != 0 || anybody_waits_for_io() || newcomers_want(p) ||
-                      hogs.is_one(now - p->seen.sched_when);
-        if (!wanted || sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) continue;
+        if (!overdue && !wanted(p) && !hogs.is_one(now - p->seen.sched_when)) continue;
+        if (sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) continue;
         if (!detach_running(p)) continue;  // or its goroutine keeps it: weft::no_preemption
         sched.preemptions_taken.fetch_add(1, relaxed);
         sched.detachments.fetch_add(1, relaxed);
@@ -163,24 +187,13 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs) noexcept {
         r.detached = true;
         hogs.lost_its_p(m, p->seen.sched_when);
       }
-      p->seen.sched_when = now;
-      hand_off(p);
-      ++r.taken;
-    } else if (s == p_status::syscall) {
-      std::uint32_t tick = p->syscall_tick.load(relaxed);
-      if (p->seen.syscall_tick != tick) {
-        p->seen.syscall_tick = tick;
-        p->seen.syscall_when = now;
-        continue;
-      }
-      // It has been there for a whole round. If nobody wants the P, and somebody else is free, it may stay for 10 ms.
-      bool others_free = sched.spinning.load(relaxed) + sched.idle_ps.load(relaxed) > 0;
-      if (p->runq.empty() && others_free && now - p->seen.syscall_when < time_slice) continue;
-      if (!retake_syscall(p)) continue;
+    } else {
+      if (!takes_from_call(p, now, now >= until && (overdue || wanted(p)))) continue;
       return_turn(p);
-      hand_off(p);
-      ++r.taken;
     }
+    p->seen.sched_when = now;
+    hand_off(p);
+    ++r.taken;
   }
   return r;
 }
@@ -258,8 +271,6 @@ void run_monitor() noexcept {
     if ((before == dispatched && all_idle() && !nobody_helps() && !newcomers.shall_open()) ||
         sched.world_stopping.load(acquire)) {
       nanos until = now + sched.options.force_tick_period / 2;
-      if (nanos timer = earliest_timer(); timer != 0 && sched.last_poll.load(relaxed) != 0)
-        until = std::min(until, timer);
       deep_sleep(std::min({until, next_trace, hogs.next_look()}), &suspicion);
       check_dead_again();
       now = nanotime();
@@ -271,7 +282,7 @@ void run_monitor() noexcept {
     poll_if_nobody_did(now);
     bool overdue = work_is_overdue(now);
     if (sched.idle_ps.load(relaxed) != 0) {
-      if (overdue) {
+      if (overdue || newcomers_may_begin()) {
         startm(nullptr, false);
       } else if (timer_wants_poller()) {
         wakep(help::to_poll);

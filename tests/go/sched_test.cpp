@@ -601,38 +601,6 @@ TEST_CASE("lock_os_thread: more goroutines than there may be threads take turns"
       {.max_threads = 2});
 }
 
-TEST_CASE("a timer fires soon also in the heap of a P that no thread can be had for") {
-  weft::run(
-      [] {
-        std::atomic<bool> fired{false};
-        bool in_time = false;
-        std::atomic<long> rounds{0};
-        weft::wait_group w;
-        for (int i = 0; i < 2; ++i) {  // one P has always something to run
-          w.go([&] {
-            while (!fired) {
-              ++rounds;
-              weft::yield();
-            }
-          });
-        }
-        w.go([&] {
-          long before = rounds;
-          while (rounds < before + 1000) {}  // so they run on another P
-          weft::after_func(5ms, [&] { fired = true; });
-          weft::blocking([&] {
-            for (auto end = std::chrono::steady_clock::now() + 5s; !fired && std::chrono::steady_clock::now() < end;) {
-              ::usleep(100);
-            }
-          });
-          in_time = fired.exchange(true);
-        });
-        w.wait();
-        CHECK(in_time);
-      },
-      {.procs = 2, .max_threads = 2});
-}
-
 namespace {
 std::atomic<int> waits_begun, waits_ended;
 

@@ -93,11 +93,9 @@ TEST_CASE("select: the default is taken only if nothing is ready, and select doe
     for (int i = 0; i < 100; ++i) CHECK(select(on_recv(c), on_default()) == 0);
     chan<int> u;
     weft::go([=] { u.send(3); });
-    weft::sleep(a_while);
-    CHECK(select(on_recv(u), on_default()) == 0);
+    CHECK(eventually([&] { return select(on_recv(u), on_default()) == 0; }));
     weft::go([=] { u.recv(); });
-    weft::sleep(a_while);
-    CHECK(select(on_send(u, 1), on_default()) == 0);
+    CHECK(eventually([&] { return select(on_send(u, 1), on_default()) == 0; }));
   });
 }
 

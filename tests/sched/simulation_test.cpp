@@ -177,6 +177,45 @@ TEST_CASE("simulation: a P is taken from goroutines that compute or block") {
   }
 }
 
+// startm in vain: what no thread can be had for is found by the Ms that there are.
+TEST_CASE("simulation: as few threads as there may be, and nobody sleeps beside goroutines that are ready") {
+  for (std::uint64_t seed = 0; seed < seeds(4000); ++seed) {
+    INFO("seed " << seed);
+    simulation s(seed);
+    chan<int> in(2);
+    s.add_weft(
+        [&] {
+          weft::wait_group w;
+          chan<int> c(1);
+          for (int i = 0; i < 4; ++i) {
+            w.go([&, c, i] {
+              for (int k = 0; k < 3; ++k) {
+                switch (s.random().below(5)) {
+                  case 0: simulation::compute(s.up_to(100 * microsecond)); break;
+                  case 1: weft::blocking([&] { simulation::compute(s.up_to(100 * microsecond)); }); break;
+                  case 2: sleep_for(s.up_to(100 * microsecond)); break;
+                  case 3: weft::yield(); break;
+                  default: in.recv(); break;
+                }
+                i % 2 ? c.send(k) : static_cast<void>(c.recv());
+                has_its_p();
+              }
+            });
+          }
+          w.wait();
+        },
+        1 + s.random().below(3));
+    s.add([&] {
+      for (int k = 0; k < 12; ++k) {
+        simulation::compute(s.up_to(50 * microsecond));
+        in.send_for(k, std::chrono::microseconds(20));
+      }
+      in.close();
+    });
+    REQUIRE(s.run() == "");
+  }
+}
+
 // As sysmon does (retake), but all the time.
 void take_ps(simulation& s, const bool& over) {
   namespace rt = weft::rt;

@@ -107,8 +107,8 @@ void simulation::add(std::function<void()> thread) {
   });
 }
 
-void simulation::add_weft(std::function<void()> main) {
-  add([this, body = std::move(main)] { weft::run(body, {.procs = procs_}); });
+void simulation::add_weft(std::function<void()> main, unsigned max_threads) {
+  add([this, max_threads, body = std::move(main)] { weft::run(body, {.procs = procs_, .max_threads = max_threads}); });
 }
 
 std::string simulation::run() {
@@ -140,6 +140,8 @@ std::string simulation::all_sleep() {
     if (idles && !m->pinned_ready.empty()) return "an M sleeps, and a goroutine that is pinned to it is ready";
   }
   if (sched.idle_ps.load(relaxed) == 0) return "";
+  bool an_m_is_free = sched.idle_ms != 0 || sched.last_poll.load(relaxed) == 0 || sched.dozer.load(relaxed);
+  if (!an_m_is_free && sched.live_ms >= sched.options.max_threads) return "";
   if (sched.dozer.load(relaxed)) return test::work_in_rings() ? "a goroutine is queued, and somebody dozes" : "";
   if (anything_queued()) return "a goroutine is queued, a P idles, and everybody sleeps";
   // Later ones are sysmon's (timer_wants_poller).

@@ -9,6 +9,8 @@
 //   - no M sleeps to which a goroutine is pinned that is ready;
 //   - somebody sleeps in the poller, no longer than until the earliest timer.
 //
+// But for when all the threads that there may be are held by goroutines.
+//
 // So a lost wake-up is seen at once, also one that sysmon would repair a moment later.
 //
 //   simulation s(seed);
@@ -25,6 +27,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <weft/runtime.hpp>
 
 namespace weft::test {
 
@@ -38,7 +41,7 @@ class simulation : public interleaving {
   // A thread that is none of weft's.
   void add(std::function<void()> thread);
   // One that calls weft::run(), with so many Ps.
-  void add_weft(std::function<void()> main);
+  void add_weft(std::function<void()> main, unsigned max_threads = weft::options().max_threads);
 
   // As interleaving::run.
   std::string run();

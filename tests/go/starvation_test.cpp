@@ -1,0 +1,334 @@
+// Whoever is ready gets its turn: beside goroutines that are always ready, too, that make one call after the other, or
+// that keep their threads, and with as few threads as there may be.
+//
+// Kills these mutants (tests/mutants): starve-*.
+//
+// Linked with --wrap, so that the system can refuse threads.
+#include "tests/go/helpers.hpp"
+#include "tests/support/catch.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <functional>
+#include <pthread.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+
+namespace {
+std::atomic<bool> no_threads{false};
+}  // namespace
+
+extern "C" {
+int __real_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+int __wrap_pthread_create(pthread_t* t, const pthread_attr_t* a, void* (*f)(void*), void* arg) {
+  return no_threads.load() ? EAGAIN : __real_pthread_create(t, a, f, arg);
+}
+}
+
+using namespace weft::test;
+
+namespace {
+
+// Each time that it may run somebody else, it has something itself.
+void always_ready(weft::wait_group& w, const std::atomic<bool>& over, int goroutines = 2) {
+  for (int i = 0; i < goroutines; ++i) {
+    w.go([&over] {
+      while (!over) weft::yield();
+    });
+  }
+}
+
+// Without giving its thread to anybody: true when `flag` is set in time.
+bool comes(const std::atomic<bool>& flag) {
+  for (auto end = clock::now() + late; !flag && clock::now() < end;) ::usleep(100);
+  return flag;
+}
+
+}  // namespace
+
+TEST_CASE("starvation: one that makes a call after the other") {
+  for (unsigned threads : {1U, 100U}) {
+    for (auto us : {50, 2000}) {
+      INFO(threads << " threads, calls of " << us << " us");
+      clock::duration longest{};
+      weft::run(
+          [&] {
+            std::atomic<bool> over{false};
+            weft::wait_group w;
+            w.go([&] {
+              for (auto end = clock::now() + late; !over && clock::now() < end;) {
+                weft::blocking([us] { ::usleep(static_cast<useconds_t>(us)); });
+              }
+            });
+            for (auto end = clock::now() + 200ms; clock::now() < end;) {
+              auto before = clock::now();
+              weft::yield();
+              longest = std::max(longest, clock::now() - before);
+            }
+            over = true;
+            w.wait();
+          },
+          {.procs = 1, .max_threads = threads});
+      CHECK(longest < late / 2);
+    }
+  }
+}
+
+TEST_CASE("starvation: a timer in the heap of a P that no thread can be had for") {
+  weft::run(
+      [] {
+        std::atomic<bool> fired{false}, over{false};
+        std::atomic<long> rounds{0};
+        weft::wait_group w;
+        for (int i = 0; i < 2; ++i) {  // one P has always something to run
+          w.go([&] {
+            while (!over) {
+              ++rounds;
+              weft::yield();
+            }
+          });
+        }
+        bool came = false;
+        w.go([&] {
+          long before = rounds;
+          while (rounds < before + 1000) {}  // so they run on another P
+          weft::after_func(5ms, [&] { fired = true; });
+          weft::blocking([&] { came = comes(fired); });
+          over = true;
+        });
+        w.wait();
+        CHECK(came);
+      },
+      {.procs = 2, .max_threads = 2});
+}
+
+TEST_CASE("starvation: the only thread that is free sleeps in the poller") {
+  for (bool at_the_limit : {true, false}) {
+    weft::run(
+        [&] {
+          weft::chan<void> over;
+          weft::wait_group w;
+          w.go([&] { over.recv_for(std::chrono::hours(1)); });
+          compute_for(a_while * 4);  // the other M goes to the poller
+          no_threads = !at_the_limit;
+          std::atomic<bool> began{false};
+          w.go([&] { began = true; });
+          bool came = false;
+          weft::blocking([&] { came = comes(began); });
+          no_threads = false;
+          CHECK(came);
+          over.close();
+          w.wait();
+        },
+        {.procs = 2, .max_threads = at_the_limit ? 2U : 100U});
+  }
+}
+
+TEST_CASE("starvation: a thread of the program wakes somebody, and the only thread sleeps in the poller") {
+  weft::run(
+      [] {
+        weft::chan<int> c(1);
+        clock::time_point sent;
+        std::thread t([&] {
+          ::usleep(20'000);
+          sent = clock::now();
+          c.send(1);
+        });
+        int v = 0;
+        CHECK(c.recv_for(v, late) == weft::recv_result::value);
+        t.join();
+        CHECK(clock::now() - sent < late / 2);
+      },
+      {.procs = 1, .max_threads = 1});
+}
+
+TEST_CASE("starvation: beside one that is tied to its thread, the other one sleeps in the poller") {
+  weft::run(
+      [] {
+        weft::chan<void> over;
+        weft::wait_group w;
+        w.go([&] { over.recv_for(std::chrono::hours(1)); });
+        weft::lock_os_thread();
+        compute_for(a_while * 4);
+        weft::chan<void> began(1);
+        auto before = clock::now();
+        w.go([&] { began.send(); });
+        CHECK(began.recv_for(late) == weft::recv_result::value);
+        CHECK(clock::now() - before < late / 2);
+        weft::unlock_os_thread();
+        over.close();
+        w.wait();
+      },
+      {.procs = 2, .max_threads = 1});
+}
+
+TEST_CASE("starvation: a new goroutine, where each thread that there may be runs another") {
+  weft::run(
+      [] {
+        std::atomic<bool> over{false}, began{false};
+        weft::wait_group w;
+        always_ready(w, over, 8);
+        weft::task<void> computes = weft::spawn([] { compute_for(60ms); });
+        computes.join();
+        w.go([&] { began = true; });
+        for (auto end = clock::now() + late; !began && clock::now() < end;) weft::yield();
+        CHECK(began);
+        over = true;
+        w.wait();
+      },
+      {.procs = 8, .max_threads = 8});
+}
+
+TEST_CASE("starvation: a new goroutine, where as many as may be are tied to their threads") {
+  weft::run(
+      [] {
+        weft::chan<void> over;
+        std::atomic<int> tied{0};
+        weft::wait_group w;
+        for (int i = 0; i < 8; ++i) {
+          w.go([&] {
+            weft::lock_os_thread();
+            ++tied;
+            over.recv();
+          });
+        }
+        CHECK(eventually([&] { return tied == 8; }));
+        weft::task<void> computes = weft::spawn([] { compute_for(60ms); });
+        std::atomic<bool> rest{false}, began{false};
+        always_ready(w, rest, 1);
+        computes.join();
+        rest = true;
+        w.go([&] { began = true; });
+        CHECK(eventually([&] { return began.load(); }));
+        over.close();
+        w.wait();
+      },
+      {.procs = 2, .max_threads = 8});
+}
+
+TEST_CASE("starvation: goroutines that had to wait for those that compute, which have ended") {
+  weft::run(
+      [] {
+        constexpr int many = 14;
+        std::atomic<bool> over{false}, in_time{false};
+        std::atomic<int> begun{0};
+        weft::wait_group w;
+        always_ready(w, over);
+        for (int i = 0; i < many; ++i) {
+          w.go([&] {
+            ++begun;
+            compute_for(300ms);
+          });
+        }
+        std::thread t([&] {  // no goroutine, whose timer would be looked after
+          for (auto end = clock::now() + 2 * late; begun < many && clock::now() < end;) ::usleep(1000);
+          in_time = begun == many;
+          over = true;
+        });
+        w.wait();
+        t.join();
+        CHECK(in_time);
+      },
+      {.procs = 1});
+}
+
+TEST_CASE(
+    "starvation: new goroutines beside those that compute, and so many others that the global queue is never empty") {
+  weft::run(
+      [] {
+        constexpr int many = 400;
+        std::atomic<bool> over{false};
+        std::atomic<int> compute{0}, begun{0};
+        weft::wait_group w;
+        for (int i = 0; i < 8; ++i) {
+          w.go([&] {
+            ++compute;
+            while (!over) {}
+          });
+        }
+        while (compute < 8) weft::yield();
+        for (int i = 0; i < many; ++i) {
+          w.go([&] {
+            ++begun;
+            while (!over) weft::yield();
+          });
+        }
+        for (auto end = clock::now() + 2 * late; begun < many && clock::now() < end;) weft::yield();
+        CHECK(begun == many);
+        over = true;
+        w.wait();
+      },
+      {.procs = 1});
+}
+
+TEST_CASE("starvation: goroutines that wait for those that compute, and no thread can be had when they may begin") {
+  std::atomic<bool> over{false}, in_time{false};
+  std::atomic<int> begun{0};
+  std::thread t([&] {
+    auto wait = [](const std::function<bool()>& condition) {
+      for (auto end = clock::now() + late; !condition() && clock::now() < end;) ::usleep(1000);
+      return condition();
+    };
+    wait([&] { return begun >= 7; });
+    no_threads = true;
+    wait([&] { return weft::runtime_stats().hogs < 6; });
+    ::usleep(100'000);
+    int before = begun;
+    no_threads = false;
+    in_time = wait([&] { return begun > before; });
+    over = true;
+  });
+  weft::run(
+      [&] {
+        auto keep_the_thread = [&] {
+          compute_for(200ms);
+          while (!over) ::usleep(1000);
+        };
+        weft::wait_group w;
+        for (int i = 0; i < 12; ++i) {
+          w.go([&] {
+            ++begun;
+            keep_the_thread();
+          });
+        }
+        keep_the_thread();
+        w.wait();
+      },
+      {.procs = 1});
+  t.join();
+  CHECK(in_time);
+}
+
+TEST_CASE("starvation: one is pinned to the thread that another wants to be tied to, and no other is to be had") {
+  weft::run(
+      [] {
+        weft::chan<void> from_pinned, pinned(1), over;
+        std::atomic<bool> blocks{false};
+        weft::wait_group w;
+        w.go([&] {
+          weft::blocking([&] {
+            blocks = true;
+            while (blocks) ::usleep(100);
+          });
+        });
+        while (!blocks) weft::yield();
+        w.go([&] {
+          weft::pin here;
+          pinned.send();
+          weft::sleep(a_while);
+          from_pinned.send();
+        });
+        pinned.recv();
+        w.go([&] {
+          try {
+            weft::lock_os_thread();
+          } catch (const std::system_error&) {}  // as it would be left without a thread
+          CHECK(from_pinned.recv_for(late) == weft::recv_result::value);
+          blocks = false;
+        });
+        w.wait();
+      },
+      {.procs = 1, .max_threads = 2});
+}

@@ -43,7 +43,7 @@ M* regain_p(M* m) noexcept {
     if (m->p.load(relaxed)) return m;  // the taker gave up
     forget_detached(m);
     ++m->regained;
-    p = idle_p_to_go_on();
+    p = idle_p_to_go_on(m);
     if (p) acquirep(m, p);
   }
   take_short_turns(0);  // only now: sysmon gives it others as long as it is detached

@@ -8,6 +8,9 @@
 // other goroutines. Beside tied Ms one at least is untied. Whoever is about to tie the last one starts another first,
 // beyond options::max_threads if need be; and what throws is lock_os_thread, as nothing would go on after it. At most
 // max_threads Ms are tied at once, so that one at most is beyond; the next goroutine waits until one is untied.
+//
+// That one may compute or block itself, and no other be had (startm). Then nobody picks the tied goroutine from a
+// queue, although its thread waits for it, and a P idles. sysmon brings the three together (start_some_locked_m).
 
 #include "sched/proc.hpp"
 
@@ -109,18 +112,44 @@ void stop_locked_m(M* m) noexcept {
   if (P* p = std::exchange(m->next_p, nullptr)) acquirep(m, p);
 }
 
-void start_locked_m(M* m, G* g) noexcept {
+namespace {
+
+// sched. The M that waits for g goes on with p.
+void pass_to_owner(G* g, P* p) noexcept {
   auto* owner = static_cast<M*>(g->tied_to);
+  --sched.idle_locked_ms;
+  if (sched.shutting_down.load(relaxed)) return;  // it was woken for that, and may be gone
+  owner->next_p = p;
+  owner->parked.wakeup();  // under the lock, as in startm
+}
+
+}  // namespace
+
+void start_locked_m(M* m, G* g) noexcept {
   P* p = releasep(m);
   {
     lock_guard hold(sched.mutex);
-    --sched.idle_locked_ms;
-    if (!sched.shutting_down.load(relaxed)) {  // else it was woken for that, and may be gone
-      owner->next_p = p;
-      owner->parked.wakeup();  // under the lock, as in startm
-    }
+    pass_to_owner(g, p);
   }
   stopm(m);
+}
+
+void start_some_locked_m() noexcept {
+  lock_guard hold(sched.mutex);
+  if (sched.idle_locked_ms == 0 || !sched.threads_lack.load(relaxed) || !sched.idle_p_list) return;
+  if (sched.shutting_down.load(relaxed) || sched.world_stopping.load(relaxed)) return;
+  G* found = nullptr;
+  for (std::size_t n = sched.global.size(); n > 0; --n) {
+    G* g = sched.global.pop_front();
+    if (found || !g->locked_to_thread()) {
+      sched.global.push_back(g);
+    } else {
+      found = g;
+    }
+  }
+  if (!found) return;
+  sched.global_size.store(static_cast<std::uint32_t>(sched.global.size()), relaxed);
+  pass_to_owner(found, idle_p_get());
 }
 
 }  // namespace weft::rt

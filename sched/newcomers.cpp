@@ -47,6 +47,13 @@ void wake_for_newcomers() noexcept {
   if (sched.idle_ps.load(seq_cst) != 0 && newcomers_may_begin()) wakep();
 }
 
+// Each dispatch goes by the scheduler's loop from here on (plan_next_look). An owner that has just planned otherwise
+// may overwrite this: sysmon comes again.
+void let_all_come_by() noexcept {
+  std::uint32_t n = sched.procs.load(acquire);
+  for (std::uint32_t i = 0; i < n; ++i) sched.all_ps[i].load(acquire)->next_look.store(1, relaxed);
+}
+
 // sched
 bool is_suspect(const void* kind) noexcept {
   return kind && std::find(sched.hog_kinds.begin(), sched.hog_kinds.end(), kind) != sched.hog_kinds.end();
@@ -183,10 +190,7 @@ void let_suspects_begin() noexcept {
 
 void make_newcomers_wait() noexcept {
   sched.newcomers_wait.store(true, seq_cst);
-  // Each dispatch goes by the scheduler's loop from here on (plan_next_look). An owner that has just planned otherwise
-  // may overwrite this: sysmon comes again.
-  std::uint32_t n = sched.procs.load(acquire);
-  for (std::uint32_t i = 0; i < n; ++i) sched.all_ps[i].load(acquire)->next_look.store(1, relaxed);
+  let_all_come_by();
 }
 
 void let_newcomers_begin() noexcept {
@@ -195,6 +199,7 @@ void let_newcomers_begin() noexcept {
     sched.hog_kinds.fill(nullptr);
     sched.newcomers_wait.store(false, seq_cst);  // A1
   }
+  let_all_come_by();
   let_suspects_begin();  // A2, for both
 }
 

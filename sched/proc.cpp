@@ -297,8 +297,10 @@ void startm(P* p, bool spinning) noexcept {
     idle_p_put(p);
     sched.threads_lack.store(true, seq_cst);  // L1
   }
-  if (sched.dozer.load(seq_cst)) return rouse_dozer();                         // L2
-  sched.last_poll.load(seq_cst) == 0 ? netpoll_break() : warn_of_no_thread();  // L2
+  if (sched.dozer.load(seq_cst)) return rouse_dozer();                 // L2
+  if (sched.last_poll.load(seq_cst) != 0) return warn_of_no_thread();  // L2
+  // Not for what is some P's very next: two that talk would break it off for each word.
+  if (work_in_rings()) netpoll_break();
 }
 
 void wake_idle_m(M* m, P* p) noexcept {
@@ -359,9 +361,11 @@ void start_first_m() {
   throw std::system_error(error, std::generic_category(), "weft::run(): cannot start a thread");
 }
 
-P* idle_p_to_go_on() noexcept {
-  bool stops = sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed);
-  return stops || sched.threads_lack.load(relaxed) ? nullptr : idle_p_get();
+P* idle_p_to_go_on(const M* m) noexcept {
+  if (sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) return nullptr;
+  // One that is tied to its goroutine runs no other.
+  bool gives_way = sched.threads_lack.load(relaxed) && !m->locked_g.load(relaxed);
+  return gives_way ? nullptr : idle_p_get();
 }
 
 bool take_p_for_want_of_thread(M* m) noexcept {

@@ -30,7 +30,8 @@ void join_gone_ms() noexcept;    // Ms whose threads have ended
 void wake_sysmon() noexcept;     // sched: ends its deep sleep
 void idle_p_put(P* p) noexcept;  // sched
 P* idle_p_get() noexcept;        // sched
-P* idle_p_to_go_on() noexcept;   // sched: for an M that lost its P and has a goroutine to run; or null: it gives way
+P* idle_p_to_go_on(
+    const M* m) noexcept;  // sched: for an M that lost its P and has a goroutine to run; or null: it gives way
 bool take_p_for_want_of_thread(M* m) noexcept;  // sched: m would sleep; false: threads do not lack
 void start_spinning(M* m) noexcept;
 void resetspinning(M* m) noexcept;
@@ -87,6 +88,7 @@ nanos earliest_timer() noexcept;  // of all Ps; 0: none
 // --- locked threads (locked.cpp)
 void stop_locked_m(M* m) noexcept;
 void start_locked_m(M* m, G* g) noexcept;
+void start_some_locked_m() noexcept;  // while threads lack: one whose goroutine is in the global queue
 [[nodiscard]] M* lock_os_thread(M* m, int* error) noexcept;  // *error: 0, or why no thread is left for the others
 void unlock_os_thread(M* m) noexcept;
 

@@ -56,7 +56,7 @@ M* finish_syscall(M* m) noexcept {
   }
   {
     lock_guard hold(sched.mutex);
-    if (P* other = idle_p_to_go_on()) {
+    if (P* other = idle_p_to_go_on(m)) {
       acquirep(m, other);
       m->g->set_state(g_state::syscall, g_state::running);
       return m;

@@ -37,7 +37,7 @@ bool threads_run_short() noexcept {
   std::uint64_t reserve = std::min<std::uint64_t>(2 * sched.procs.load(relaxed) + 8, limit / 8);
   std::uint32_t with_p = sched.procs.load(relaxed) - sched.idle_ps.load(relaxed);
   std::uint32_t others = sched.idle_ms + sched.idle_locked_ms + with_p + (sched.last_poll.load(relaxed) == 0 ? 1 : 0);
-  return sched.live_ms + reserve >= limit + others;
+  return sched.live_ms + reserve > limit + others;
 }
 
 // A thread that computed when it lost its P may block now, and the other way round: each is looked at again in turn.

@@ -138,8 +138,8 @@ bool takes_from_call(P* p, nanos now, bool turn_is_over) noexcept {
     if (!turn_is_over) return false;
   }
   // It has been there for a whole round. If nobody wants the P, and somebody else is free, it may stay for 10 ms.
-  bool others_free =
-      sched.spinning.load(relaxed) + sched.idle_ps.load(relaxed) > 0 && !sched.threads_lack.load(relaxed);
+  bool others_free = sched.spinning.load(relaxed) + sched.idle_ps.load(relaxed) > 0;
+  if (turn_is_over && sched.threads_lack.load(relaxed)) others_free = false;  // its M is the one to be had
   if (p->runq.empty() && others_free && now - p->seen.syscall_when < time_slice) return false;
   return retake_syscall(p);
 }
@@ -284,6 +284,7 @@ void run_monitor() noexcept {
     if (sched.idle_ps.load(relaxed) != 0) {
       if (overdue || newcomers_may_begin()) {
         startm(nullptr, false);
+        start_some_locked_m();
       } else if (timer_wants_poller()) {
         wakep(help::to_poll);
       }

@@ -301,6 +301,34 @@ TEST_CASE("starvation: goroutines that wait for those that compute, and no threa
   CHECK(in_time);
 }
 
+TEST_CASE("starvation: one that is tied to its thread comes back from a call, and the other thread computes") {
+  weft::run(
+      [] {
+        std::atomic<bool> over{false}, computes{false};
+        weft::wait_group w;
+        auto listener = weft::net::tcp_listener::bind("127.0.0.1:0");
+        w.go([&] {
+          try {
+            listener.accept();
+          } catch (const std::system_error&) {}  // closed
+        });
+        weft::lock_os_thread();
+        w.go([&] {
+          computes = true;
+          for (auto end = clock::now() + late; !over && clock::now() < end;) {}
+        });
+        auto before = clock::now();
+        while (!computes) weft::yield();
+        for (int i = 0; i < 30; ++i) weft::blocking([] { ::usleep(1000); });
+        CHECK(clock::now() - before < late / 2);
+        over = true;
+        weft::unlock_os_thread();
+        listener.close();
+        w.wait();
+      },
+      {.procs = 1, .max_threads = 2});
+}
+
 TEST_CASE("starvation: one is pinned to the thread that another wants to be tied to, and no other is to be had") {
   weft::run(
       [] {

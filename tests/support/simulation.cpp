@@ -140,8 +140,11 @@ std::string simulation::all_sleep() {
     if (idles && !m->pinned_ready.empty()) return "an M sleeps, and a goroutine that is pinned to it is ready";
   }
   if (sched.idle_ps.load(relaxed) == 0) return "";
-  bool an_m_is_free = sched.idle_ms != 0 || sched.last_poll.load(relaxed) == 0 || sched.dozer.load(relaxed);
-  if (!an_m_is_free && sched.live_ms >= sched.options.max_threads) return "";
+  if (sched.live_ms >= sched.options.max_threads && sched.idle_ms == 0 && !sched.dozer.load(relaxed)) {
+    if (sched.last_poll.load(relaxed) != 0) return "";
+    if (test::work_in_rings()) return "a goroutine is queued, no thread can be had, and one sleeps in the poller";
+    if (anything_queued()) return "";
+  }
   if (sched.dozer.load(relaxed)) return test::work_in_rings() ? "a goroutine is queued, and somebody dozes" : "";
   if (anything_queued()) return "a goroutine is queued, a P idles, and everybody sleeps";
   // Later ones are sysmon's (timer_wants_poller).

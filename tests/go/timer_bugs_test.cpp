@@ -120,20 +120,23 @@ TEST_CASE("Go issue 44868: the timers of a P that idles are not forgotten") {
         for (int i = 0; i < 2; ++i) {
           w.go([&] {
             bool first;
+            auto fired = std::make_shared<std::atomic<bool>>(false);
             {
               weft::no_preemption alone;
               ++running;
               stay_until([&] { return running == 2; });  // each on a P of its own
               first = rt::this_m()->p.load(rt::relaxed)->id == 0;
-              if (!first) stay_until([] { return rt::sched.idle_ps.load(rt::seq_cst) == 1; });
+              if (!first) {
+                stay_until([] { return rt::sched.idle_ps.load(rt::seq_cst) == 1; });
+                weft::after_func(20ms, [] {});
+                weft::after_func(60ms, [fired] { *fired = true; });
+              }
             }
             if (first) return;
+            // This P's own. It idles before they are due, and whoever sleeps for the first one asks anew for the other.
+            CHECK(weft::blocking([&] { return stay_until(*fired); }));
             // The P that idled last is the first to be woken.
             for (auto d : {0us, 1us, 500us, 3000us}) check_that_it_fires_while_all_sleep(d);
-            // This P's own. It idles before that is due.
-            auto fired = std::make_shared<std::atomic<bool>>(false);
-            weft::after_func(50ms, [fired] { *fired = true; });
-            CHECK(weft::blocking([&] { return stay_until(*fired); }));
           });
         }
         w.wait();

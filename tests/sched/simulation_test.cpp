@@ -216,6 +216,28 @@ TEST_CASE("simulation: as few threads as there may be, and nobody sleeps beside 
   }
 }
 
+TEST_CASE("simulation: those that make a call after the other let others have their turn") {
+  for (std::uint64_t seed = 0; seed < seeds(30); ++seed) {
+    INFO("seed " << seed);
+    REQUIRE(simulate(seed, [](simulation& s) {
+              bool over = false;
+              weft::wait_group w;
+              for (unsigned i = 0; i < s.procs(); ++i) {
+                w.go([&] {
+                  while (!over) weft::blocking([&] { simulation::compute(s.up_to(10 * microsecond)); });
+                });
+              }
+              for (int k = 0; k < 4; ++k) {
+                nanos before = interleaving::now();
+                weft::yield();
+                interleaving::check(interleaving::now() - before < 50 * millisecond, "others keep the Ps");
+              }
+              over = true;
+              w.wait();
+            }) == "");
+  }
+}
+
 // As sysmon does (retake), but all the time.
 void take_ps(simulation& s, const bool& over) {
   namespace rt = weft::rt;

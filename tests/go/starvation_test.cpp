@@ -169,7 +169,7 @@ TEST_CASE("starvation: a new goroutine, where each thread that there may be runs
       [] {
         std::atomic<bool> over{false}, began{false};
         weft::wait_group w;
-        always_ready(w, over, 8);
+        always_ready(w, over, 40);
         weft::task<void> computes = weft::spawn([] { compute_for(60ms); });
         computes.join();
         w.go([&] { began = true; });

@@ -216,6 +216,28 @@ TEST_CASE("simulation: as few threads as there may be, and nobody sleeps beside 
   }
 }
 
+TEST_CASE("simulation: a plain thread makes one ready as the only thread goes to the poller") {
+  for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
+    INFO("seed " << seed);
+    simulation s(seed);
+    chan<int> in;
+    s.add_weft(
+        [&] {
+          auto later = weft::after_func(std::chrono::hours(1), [] {});
+          for (int k = 0; k < 10; ++k) in.recv();
+          later.stop_and_wait();
+        },
+        1);
+    s.add([&] {
+      for (int k = 0; k < 10; ++k) {
+        if (s.one_in(2)) simulation::compute(s.up_to(10 * microsecond));
+        in.send(k);
+      }
+    });
+    REQUIRE(s.run() == "");
+  }
+}
+
 TEST_CASE("simulation: those that make a call after the other let others have their turn") {
   for (std::uint64_t seed = 0; seed < seeds(30); ++seed) {
     INFO("seed " << seed);

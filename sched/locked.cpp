@@ -120,7 +120,7 @@ void pass_to_owner(G* g, P* p) noexcept {
   --sched.idle_locked_ms;
   if (sched.shutting_down.load(relaxed)) return;  // it was woken for that, and may be gone
   owner->next_p = p;
-  owner->parked.wakeup();  // under the lock, as in startm
+  owner->parked.wakeup();  // under the lock, as in wake_idle_m
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ void deliver_pinned(M* m, G* g) noexcept {
     owner->requests.fetch_or(request::pinned, seq_cst);  // N1
     if (owner->in_idle_list) {
       P* p = sched.world_stopping.load(relaxed) ? nullptr : idle_p_get();
-      return wake_idle_m(owner, p ? p : releasep(m));
+      return wake_idle_m(owner, p ? p : releasep(m), false);
     }
     polls = owner->in_poller.load(seq_cst);  // N2
   }

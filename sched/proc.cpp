@@ -206,12 +206,6 @@ void idle_m_remove(M* m) noexcept {
   --sched.idle_ms;
 }
 
-M* idle_m_get() noexcept {
-  M* m = sched.idle_m_list;
-  if (m) idle_m_remove(m);
-  return m;
-}
-
 // False: m, which is in the idle list, was not wanted for long, and is out of it.
 bool sleep_while_patient(M* m) noexcept {
   if (m->parked.sleep_until(nanotime() + idle_m_patience)) return true;
@@ -228,14 +222,11 @@ bool sleep_while_patient(M* m) noexcept {
   return true;
 }
 
-// sched. False: no M idles. The wake-up is under the lock: the M may be gone once the runtime ends.
+// sched. False: no M idles.
 bool wake_some_idle_m(P* p, bool spinning) noexcept {
-  M* m = idle_m_get();
-  if (!m) return false;
-  m->spinning.store(spinning, relaxed);
-  m->next_p = p;
-  m->parked.wakeup();
-  return true;
+  M* m = sched.idle_m_list;
+  if (m) wake_idle_m(m, p, spinning);
+  return m != nullptr;
 }
 
 void rouse_dozer() noexcept {
@@ -303,11 +294,11 @@ void startm(P* p, bool spinning) noexcept {
   if (work_in_rings()) netpoll_break();
 }
 
-void wake_idle_m(M* m, P* p) noexcept {
+void wake_idle_m(M* m, P* p, bool spinning) noexcept {
   idle_m_remove(m);
-  m->spinning.store(false, relaxed);
+  m->spinning.store(spinning, relaxed);
   m->next_p = p;
-  m->parked.wakeup();  // under the lock, as in startm
+  m->parked.wakeup();  // under the lock: the M may be gone once the runtime ends
 }
 
 bool pass_on(M* m, G* g) noexcept {
@@ -318,7 +309,7 @@ bool pass_on(M* m, G* g) noexcept {
     while (other && other->pins != 0) other = other->next_idle;  // g may be about to block (leave_thread)
     if (other) {
       other->picked = g;
-      wake_idle_m(other, releasep(m));
+      wake_idle_m(other, releasep(m), false);
       return true;
     }
   }

@@ -18,11 +18,11 @@ void wakep(help h = help::now) noexcept;
 void startm(P* p, bool spinning) noexcept;  // an M runs p (null: an idle one); spinning: the caller has counted it
 void start_first_m();                       // throws std::system_error: without a thread nothing would ever run
 void warn_of_no_thread() noexcept;          // startm found none (thread_limit.cpp); once
-void wake_idle_m(M* m, P* p) noexcept;      // sched: m, which idles, goes on with p
-int start_spare_m() noexcept;               // one that idles, also beyond options::max_threads; 0, or an error
-bool pass_on(M* m, G* g) noexcept;          // g, and m's P, to another M; false: there is none to be had
-void stopm(M* m) noexcept;                  // sleeps until it is passed a P or the runtime ends
-void handoffp(P* p) noexcept;               // the caller owns p and cannot run it
+void wake_idle_m(M* m, P* p, bool spinning) noexcept;  // sched: m, which idles, goes on with p
+int start_spare_m() noexcept;       // one that idles, also beyond options::max_threads; 0, or an error
+bool pass_on(M* m, G* g) noexcept;  // g, and m's P, to another M; false: there is none to be had
+void stopm(M* m) noexcept;          // sleeps until it is passed a P or the runtime ends
+void handoffp(P* p) noexcept;       // the caller owns p and cannot run it
 void acquirep(M* m, P* p) noexcept;
 P* releasep(M* m) noexcept;
 void m_main(M* m) noexcept;      // an M's life
@@ -30,8 +30,8 @@ void join_gone_ms() noexcept;    // Ms whose threads have ended
 void wake_sysmon() noexcept;     // sched: ends its deep sleep
 void idle_p_put(P* p) noexcept;  // sched
 P* idle_p_get() noexcept;        // sched
-P* idle_p_to_go_on(
-    const M* m) noexcept;  // sched: for an M that lost its P and has a goroutine to run; or null: it gives way
+// sched: for an M that lost its P and has a goroutine to run. Null: it gives way.
+P* idle_p_to_go_on(const M* m) noexcept;
 bool take_p_for_want_of_thread(M* m) noexcept;  // sched: m would sleep; false: threads do not lack
 void start_spinning(M* m) noexcept;
 void resetspinning(M* m) noexcept;

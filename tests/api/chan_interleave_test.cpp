@@ -184,7 +184,9 @@ class world {
       last = o.by->place;
       return;
     }
-    for (const operation& other : operations_) {
+    // By index: where can_be_claimed loads, another goroutine may add to operations_.
+    for (std::size_t i = 0; i < operations_.size(); ++i) {
+      const operation& other = operations_[i];
       bool waits = !other.over && other.c == o.c && other.send == o.send && other.by->can_be_claimed();
       interleaving::check(!waits, "served before one who waits");
     }

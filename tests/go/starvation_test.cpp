@@ -332,7 +332,7 @@ TEST_CASE("starvation: one that is tied to its thread comes back from a call, an
 TEST_CASE("starvation: one is pinned to the thread that another wants to be tied to, and no other is to be had") {
   weft::run(
       [] {
-        weft::chan<void> from_pinned, pinned(1), over;
+        weft::chan<void> from_pinned, pinned(1);
         std::atomic<bool> blocks{false};
         weft::wait_group w;
         w.go([&] {

@@ -58,11 +58,17 @@ class lock {
     return true;
   }
 
-  // release: what was written under the lock is seen by the next holder's acquire.
   void release_lock() noexcept {
-    note_released();
-    if (WEFT_UNLIKELY(word_.exchange(free_word, release) == held_with_sleepers)) futex_wake(&word_, 1);
+    if (WEFT_UNLIKELY(give_back())) wake_sleeper();
   }
+
+  // The same in two steps. True: wake_sleeper() has to follow.
+  // release: what was written under the lock is seen by the next holder's acquire.
+  [[nodiscard]] bool give_back() noexcept {
+    note_released();
+    return word_.exchange(free_word, release) == held_with_sleepers;
+  }
+  void wake_sleeper() noexcept { futex_wake(&word_, 1); }
 
  private:
   static constexpr std::uint32_t free_word = 0, held = 1, held_with_sleepers = 2;

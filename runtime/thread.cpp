@@ -14,11 +14,12 @@ extern "C" void* __cxa_get_globals() noexcept;
 
 namespace weft::rt {
 
+// By this name in thread.hpp, where link-time optimisation does not see it.
+extern thread_local constinit thread_state* current __asm__("weft_current_thread")
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+__attribute__((used)) thread_local constinit thread_state* current = nullptr;
+
 namespace {
-
-#define WEFT_TLS_MODEL __attribute__((tls_model("initial-exec")))
-
-thread_local constinit thread_state* current WEFT_TLS_MODEL = nullptr;
 
 // A foreign thread's state and G. They go with the thread: a G of this kind is reached only through waits of
 // its own, and each of them is over when the thread leaves the call.
@@ -42,20 +43,13 @@ void thread_state::bind_to_this_thread() noexcept {
   errno_location = &errno;
 }
 
+#if !defined(WEFT_THREAD_BY_NAME)
 thread_state* this_thread_or_null() noexcept { return current; }
+#endif
 
-namespace {
-
-WEFT_NOINLINE thread_state* begin_foreign_thread() noexcept {
+thread_state* begin_foreign_thread() noexcept {
   static thread_local foreign_thread state;
   return current = &state;
-}
-
-}  // namespace
-
-thread_state* this_thread() noexcept {
-  thread_state* ts = current;
-  return WEFT_LIKELY(ts != nullptr) ? ts : begin_foreign_thread();
 }
 
 void set_this_thread(thread_state* ts) noexcept { current = ts; }

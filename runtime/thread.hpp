@@ -2,8 +2,9 @@
 // few that no goroutine has in hand when it is suspended.
 //
 // A compiler may keep the address of a thread-local in a register across a call, and a goroutine may come back
-// from that call on another thread. Therefore nobody takes the address of one of these outside thread.cpp:
-// the accessors are functions that are never inlined, and what they return is used up before the next suspension.
+// from that call on another thread. Therefore nobody takes the address of one of these outside thread.cpp: the
+// accessors are assembly, or functions that are never inlined, and what they return is used up before the next
+// suspension.
 //
 // The others:
 //   fatal.cpp     whether this thread reports: it never leaves there, the process ends
@@ -31,10 +32,25 @@ struct thread_state {
 };
 
 // The state of the calling thread, or null if it is a foreign thread that never waited.
+#if defined(__x86_64__) && !defined(WEFT_INTERLEAVE)
+#define WEFT_THREAD_BY_NAME 1
+// By its name in assembly, without a call: the compiler sees no address that it could keep, and runs what is volatile
+// each time.
+inline thread_state* this_thread_or_null() noexcept {
+  thread_state* ts;
+  asm volatile("mov weft_current_thread@gottpoff(%%rip), %0\n\tmov %%fs:(%0), %0" : "=r"(ts));
+  return ts;
+}
+#else
 WEFT_NOINLINE thread_state* this_thread_or_null() noexcept;
+#endif
 
 // The state of the calling thread; a foreign thread gets one, with a G of its own, on first use.
-WEFT_NOINLINE thread_state* this_thread() noexcept;
+WEFT_NOINLINE thread_state* begin_foreign_thread() noexcept;
+inline thread_state* this_thread() noexcept {
+  thread_state* ts = this_thread_or_null();
+  return WEFT_LIKELY(ts != nullptr) ? ts : begin_foreign_thread();
+}
 
 void set_this_thread(thread_state* ts) noexcept;
 

@@ -33,19 +33,33 @@ inline M* this_m() noexcept {
   return ts && ts->worker ? static_cast<M*>(ts) : nullptr;
 }
 
+// False: it takes enter_slow, unless the call is nested.
+inline bool announce_entry(M* m, std::uint32_t depth) noexcept {
+  m->depth.store(depth + 1, relaxed);     // E1
+  light_barrier();                        // E2
+  return m->requests.load(relaxed) == 0;  // E3
+}
+
 inline M* enter_runtime() noexcept {
   M* m = this_m();
   if (!m) return nullptr;
   std::uint32_t depth = m->depth.load(relaxed);
-  m->depth.store(depth + 1, relaxed);                  // E1
-  light_barrier();                                     // E2
-  std::uint32_t requests = m->requests.load(relaxed);  // E3
-  return WEFT_UNLIKELY(requests != 0 && depth == 0) ? enter_slow(m) : m;
+  if (WEFT_LIKELY(announce_entry(m, depth))) return m;
+  return depth != 0 ? m : enter_slow(m);
 }
 
 // `m`: what enter_runtime returned, or the M that the last suspension came back on.
 inline void leave_runtime(M* m) noexcept {
   if (m) m->depth.store(m->depth.load(relaxed) - 1, release);
+}
+
+// Enters if that takes no call, for who makes none otherwise. Null: nothing has happened.
+inline M* try_enter_runtime() noexcept {
+  M* m = this_m();
+  if (!m) return nullptr;
+  if (WEFT_LIKELY(announce_entry(m, m->depth.load(relaxed)))) return m;
+  leave_runtime(m);
+  return nullptr;
 }
 
 // Enters for a block. Inside, `m()` is the present M: after a suspension assign what that returned.

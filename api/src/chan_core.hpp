@@ -113,7 +113,11 @@ void timer_channel_gone(chan_core* c) noexcept;  // without the lock: the last r
 class chan_core {
  public:
   chan_core(const element& e, std::size_t cap, std::size_t stride_bytes, std::byte* buf) noexcept
-      : elem(e), capacity(cap), stride(stride_bytes), buffer(buf) {}
+      : plain(cap != 0 && !e.move && !e.destroy && (e.size == 0 || e.size == 4 || e.size == 8)),
+        elem(e),
+        capacity(cap),
+        stride(stride_bytes),
+        buffer(buf) {}
 
   void move(void* to, void* from) const noexcept {
     if (elem.move) return elem.move(to, from);
@@ -122,6 +126,13 @@ class chan_core {
       case 4: std::memcpy(to, from, 4); return;
       case 8: std::memcpy(to, from, 8); return;
       default: std::memcpy(to, from, elem.size);
+    }
+  }
+  void move_plain(void* to, const void* from) const noexcept {
+    if (elem.size == 4) {
+      std::memcpy(to, from, 4);
+    } else if (elem.size == 8) {
+      std::memcpy(to, from, 8);
     }
   }
   void destroy(void* at) const noexcept {
@@ -197,6 +208,25 @@ class chan_core {
     return closed.load(rt::relaxed) ? chan_status::closed : chan_status::would_block;
   }
 
+  // The same, of a plain channel, in the frequent case: there is room, or a value, and nobody waits for that. Without
+  // the lock it may be so. False: nothing was done.
+  bool has_room() const noexcept { return count.load(rt::relaxed) < capacity && receivers.looks_empty(); }
+  bool has_value() const noexcept { return count.load(rt::relaxed) != 0 && senders.looks_empty(); }
+  bool send_plain(const void* value) noexcept {
+    if (!has_room() || closed.load(rt::relaxed)) return false;
+    std::size_t n = count.load(rt::relaxed);
+    std::size_t at = head + n;
+    move_plain(slot_at(at >= capacity ? at - capacity : at), value);
+    count.store(n + 1, rt::relaxed);
+    return true;
+  }
+  bool recv_plain(void* out) noexcept {
+    if (!has_value()) return false;
+    move_plain(out, slot_at(head));
+    drop_head();
+    return true;
+  }
+
   // Without the lock: surely not ready at some instant during the call. closed last: a channel is not opened again, so
   // it was open when it was seen to be full, or empty. Else a receiver that a close sends away is missed, and the
   // close.
@@ -211,6 +241,7 @@ class chan_core {
   rt::atomic<std::uint32_t> references{1};
   rt::lock mutex{rt::lock_rank::channel};
   rt::atomic<bool> closed{false};
+  const bool plain;             // it has a buffer, and to move an element is to copy a word, or nothing
   timer_core* timer = nullptr;  // of a timer or ticker: shows size and capacity 0
   const element elem;
   const std::size_t capacity;

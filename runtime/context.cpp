@@ -76,7 +76,9 @@ void begin_in_place(thread_state* ts, G* from, G* to) noexcept {
   ts->g = to;
   *ts->exceptions = {};
   *ts->errno_location = 0;
-  if (!(to->floating == float_control::here())) to->floating.set_here();
+  float_control here;
+  here.read_here();
+  if (!(to->floating == here)) to->floating.set_here();
 }
 
 void* reserve_closure(G* g, std::size_t size, std::size_t align) noexcept {

@@ -56,14 +56,11 @@ struct float_control {
   std::uint32_t mxcsr = 0x1f80;
   std::uint16_t x87 = 0x037f;
 
-  static float_control here() noexcept {
-    float_control f;
-    asm volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(f.mxcsr), "=m"(f.x87));
-    return f;
-  }
+  // Into the members, and no copy of them: a load of both at once would wait until both stores are in the cache.
+  void read_here() noexcept { asm volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(mxcsr), "=m"(x87)); }
   void set_here() const noexcept { asm volatile("ldmxcsr %0\n\tfldcw %1" : : "m"(mxcsr), "m"(x87)); }
 #else
-  static float_control here() noexcept { return {}; }
+  void read_here() noexcept {}
   void set_here() const noexcept {}
 #endif
   bool operator==(const float_control&) const noexcept = default;

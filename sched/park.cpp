@@ -1,6 +1,7 @@
 #include "sched/park.hpp"
 
 #include "runtime/stack_use.hpp"
+#include "sched/blocks.hpp"
 #include "sched/latency.hpp"
 #include "sched/proc.hpp"
 
@@ -86,7 +87,11 @@ struct wait_timer : timer {
   wait_ticket ticket = 0;
 };
 
-void dispose_wait_timer(timer* t) noexcept { delete static_cast<wait_timer*>(t); }
+void dispose_wait_timer(timer* t) noexcept {
+  static_cast<wait_timer*>(t)->~wait_timer();
+  block_put(t);
+}
+static_assert(fits_block(sizeof(wait_timer), alignof(wait_timer)));
 
 void wait_timed_out(timer* wait, std::uint64_t, nanos) noexcept {
   auto* t = static_cast<wait_timer*>(wait);
@@ -165,7 +170,7 @@ M* park_until(M* m, wait_ticket ticket, after_switch commit, void* arg, wait_rea
     return nullptr;
   }
   m->p.load(relaxed)->timers.make_room();
-  auto* t = new wait_timer;
+  auto* t = ::new (block_take()) wait_timer;
   t->g = m->g;
   t->ticket = ticket;
   t->when = deadline;

@@ -17,6 +17,7 @@
 #include "runtime/copies.hpp"
 #include "runtime/g_pool.hpp"
 #include "runtime/stack_use.hpp"
+#include "sched/blocks.hpp"
 #include "sched/latency.hpp"
 #include "sched/proc.hpp"
 
@@ -31,17 +32,33 @@ namespace {
 constexpr std::size_t batch_size = p_cache / 2;  // how many Gs move between a P's cache and the pool behind it
 constexpr std::uint64_t id_batch = 16;
 
-// From the P's cache, refilled from the pool; null: there is none.
-G* take_free_g(P* p) noexcept {
-  if (G* g = p->free_gs.pop()) return g;
+// --- the caches of a P; when they are empty or full, by another function, which needs more registers
+
+WEFT_NOINLINE G* take_gs_from_pool(P* p) noexcept {
   G* batch[batch_size];
   std::size_t n = g_take_free(batch, batch_size, sched.goroutine_room.load(relaxed));
   for (std::size_t i = 0; i < n; ++i) p->free_gs.push(batch[i]);
   return p->free_gs.pop();
 }
 
-stack* take_stack(P* p) noexcept {
-  if (stack* s = p->free_stacks.pop()) return s;
+// Null: there is none.
+inline G* take_free_g(P* p) noexcept {
+  G* g = p->free_gs.pop();
+  return WEFT_LIKELY(g != nullptr) ? g : take_gs_from_pool(p);
+}
+
+WEFT_NOINLINE void put_gs_into_pool(P* p) noexcept {
+  G* batch[batch_size];
+  p->free_gs.drop_oldest(batch_size, batch);
+  g_put(batch, batch_size);
+}
+
+inline void put_free_g(P* p, G* g) noexcept {
+  if (WEFT_UNLIKELY(p->free_gs.full())) put_gs_into_pool(p);
+  p->free_gs.push(g);
+}
+
+WEFT_NOINLINE stack* take_stacks_from_class(P* p) noexcept {
   int e = get_errno();  // of the goroutine that is about to be left
   stack* batch[p_cache];
   std::size_t n = stack_take(sched.default_stacks.load(relaxed), batch, sched.stack_cache);  // reserved
@@ -50,24 +67,22 @@ stack* take_stack(P* p) noexcept {
   return batch[0];
 }
 
-void put_free_g(P* p, G* g) noexcept {
-  if (p->free_gs.full()) {
-    G* batch[batch_size];
-    p->free_gs.drop_oldest(batch_size, batch);
-    g_put(batch, batch_size);
-  }
-  p->free_gs.push(g);
+inline stack* take_stack(P* p) noexcept {
+  stack* s = p->free_stacks.pop();
+  return WEFT_LIKELY(s != nullptr) ? s : take_stacks_from_class(p);
 }
 
-void put_free_stack(P* p, stack* s) noexcept {
+WEFT_NOINLINE void put_stacks_into_class(P* p) noexcept {
+  stack* batch[p_cache];
+  std::size_t n = (sched.stack_cache + 1) / 2;
+  p->free_stacks.drop_oldest(n, batch);
+  stack_put(sched.default_stacks.load(relaxed), batch, n);
+}
+
+inline void put_free_stack(P* p, stack* s) noexcept {
   s->user = nullptr;
-  if (s->origin != sched.default_stacks.load(relaxed)) return stack_put(s->origin, &s, 1);
-  if (p->free_stacks.size() >= sched.stack_cache) {
-    stack* batch[p_cache];
-    std::size_t n = (sched.stack_cache + 1) / 2;
-    p->free_stacks.drop_oldest(n, batch);
-    stack_put(sched.default_stacks.load(relaxed), batch, n);
-  }
+  if (WEFT_UNLIKELY(s->origin != sched.default_stacks.load(relaxed))) return stack_put(s->origin, &s, 1);
+  if (WEFT_UNLIKELY(p->free_stacks.size() >= sched.stack_cache)) put_stacks_into_class(p);
   p->free_stacks.push(s);  // the warmest is the next to be used
 }
 
@@ -120,11 +135,9 @@ void make_room_locked() {
 
 }  // namespace
 
-void throw_if_not_running(const char* what) {
-  if (!sched.running.load(acquire)) {
-    refuse_beside_other_copy();
-    throw std::logic_error(fmt::format("weft: {} without a running runtime: call it inside weft::run()", what));
-  }
+void throw_not_running(const char* what) {
+  refuse_beside_other_copy();
+  throw std::logic_error(fmt::format("weft: {} without a running runtime: call it inside weft::run()", what));
 }
 
 void make_room_for_goroutines() {
@@ -163,8 +176,7 @@ G* spawn_begin(std::size_t stack_size) {
   return g;
 }
 
-void* closure_room(G* g, std::size_t size, std::size_t align) {
-  if (WEFT_LIKELY(size <= sizeof g->small_closure && align <= 16)) return g->closure = g->small_closure;
+void* large_closure_room(G* g, std::size_t size, std::size_t align) {
   if (!g->own_stack) {
     runtime_scope scope;
     give_stack(g, sched.default_stacks.load(relaxed));
@@ -191,6 +203,7 @@ namespace {
 void empty_caches(P* p) noexcept {
   while (G* g = p->free_gs.pop()) g_put(&g, 1);
   while (stack* s = p->free_stacks.pop()) stack_put(s->origin, &s, 1);
+  empty_block_cache(p);
 }
 
 }  // namespace
@@ -218,7 +231,7 @@ std::uint64_t spawn_commit(G* g) noexcept {
   help h = help::now;
   std::uint64_t id = next_id(p);
   g->id = id;
-  g->floating = float_control::here();
+  g->floating.read_here();
   g->set_state(g_state::idle, g_state::runnable);
   if (p) {
     time_one_in_64(g, g->system ? 1 : p->count.spawned.add());

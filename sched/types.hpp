@@ -23,6 +23,7 @@
 #include <array>
 #include <csignal>
 #include <cstdint>
+#include <new>
 #include <pthread.h>
 
 namespace weft::rt {
@@ -52,6 +53,30 @@ class owned_counter {
 //   stopped   stopped with the world                  who stopped the world
 //   dead      beyond procs()                          set_procs
 enum class p_status : std::uint8_t { idle, running, syscall, stopped, dead };
+
+// Memory that nobody uses (blocks.hpp).
+struct free_block {
+  free_block* next;
+};
+class free_block_list {
+ public:
+  std::size_t size() const noexcept { return size_; }
+  void push(void* block) noexcept {
+    first_ = ::new (block) free_block{first_};
+    ++size_;
+  }
+  free_block* pop() noexcept {
+    free_block* b = first_;
+    if (!b) return nullptr;
+    first_ = b->next;
+    --size_;
+    return b;
+  }
+
+ private:
+  free_block* first_ = nullptr;
+  std::size_t size_ = 0;
+};
 
 inline constexpr std::size_t p_cache = 64;  // free Gs that a P keeps, and at most as many stacks
 
@@ -83,6 +108,7 @@ struct alignas(cache_line) P {
   // Owner: dead goroutines, and stacks of the default class, ready for reuse.
   small_stack<G, p_cache> free_gs;
   small_stack<stack, p_cache> free_stacks;
+  free_block_list free_blocks;
   std::uint64_t id_next = 0, id_end = 0;
 
   struct {

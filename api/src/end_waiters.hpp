@@ -39,11 +39,11 @@ class end_waiters {
     return claimed;
   }
 
-  static void ready_all(end_waiter* claimed) noexcept {
+  static void ready_all(rt::M* m, end_waiter* claimed) noexcept {
     while (claimed) {
       rt::G* g = claimed->g;
       claimed = claimed->next;
-      rt::ready(g);
+      rt::ready(m, g);
     }
   }
 

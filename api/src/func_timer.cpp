@@ -132,7 +132,7 @@ class func_timer_core : public func_timer_setting, public rt::timer {
         if (!t_->is_running()) woken = t_->waiters.claim_all();
         closure_is_ours = t_->take_closure();
       }
-      end_waiters::ready_all(woken);
+      end_waiters::ready_all(scope.m(), woken);
       return closure_is_ours;
     }
 

@@ -8,6 +8,7 @@
 #include "api/src/end_waiters.hpp"
 #include "api/src/goroutine.hpp"
 #include "api/src/support.hpp"
+#include "sched/blocks.hpp"
 
 #include <algorithm>
 #include <new>
@@ -21,6 +22,7 @@ class task_state {
   rt::atomic<bool> done{false};
   bool has_value = false;
   bool detached = false;
+  bool in_block = false;
   std::uint64_t id = 0;
   std::uint64_t run = 0;  // which run() it belongs to
   end_waiters waiters;    // under mutex
@@ -42,22 +44,33 @@ void unlock_task(rt::G*, void* t) noexcept { static_cast<task_state*>(t)->mutex.
 task_state* task_make(std::size_t size, std::size_t align, void (*destroy)(void*) noexcept) {
   if (align < alignof(task_state)) align = alignof(task_state);
   std::size_t offset = (sizeof(task_state) + align - 1) / align * align;
-  auto* block = static_cast<std::byte*>(allocate_aligned(offset + size, align));
+  bool in_block = rt::fits_block(offset + size, align);
+  auto* block = static_cast<std::byte*>(in_block ? rt::block_take() : allocate_aligned(offset + size, align));
   auto* t = ::new (block) task_state;
   t->result = block + offset;
   t->destroy = destroy;
   t->align = align;
+  t->in_block = in_block;
   t->run = rt::sched.run_number.load(rt::relaxed);
   return t;
 }
 
-void task_release(task_state* t) noexcept {
-  // Who holds the only reference needs no locked instruction to see it.
-  if (t->references.load(rt::acquire) != 1 && t->references.fetch_sub(1, rt::acq_rel) != 1) return;
+namespace {
+
+// Not inlined: who is not the last one needs no registers.
+WEFT_NOINLINE void destroy_state(task_state* t) noexcept {
   if (t->has_value && t->destroy) t->destroy(t->result);
   std::size_t align = t->align;
+  bool in_block = t->in_block;
   t->~task_state();
-  free_aligned(t, align);
+  in_block ? rt::block_put(t) : free_aligned(t, align);
+}
+
+}  // namespace
+
+void task_release(task_state* t) noexcept {
+  // Who holds the only reference needs no locked instruction to see it.
+  if (t->references.load(rt::acquire) == 1 || t->references.fetch_sub(1, rt::acq_rel) == 1) destroy_state(t);
 }
 
 void task_drop(task_state* t) noexcept {
@@ -75,42 +88,30 @@ bool task_done(const task_state* t) noexcept { return t->done.load(rt::acquire) 
 
 namespace {
 
-bool wait_once(rt::runtime_scope& scope, task_state* t, std::int64_t timeout);
-
-}  // namespace
-
-bool task_wait(task_state* t, std::int64_t timeout) {
-  if (t->done.load(rt::acquire)) return true;
-  if (timeout <= 0) return run_is_over(t);
+// A goroutine: until t is done.
+WEFT_NOINLINE void wait_for_end(task_state* t) {
   rt::runtime_scope scope;
-  if (scope.m()) return wait_once(scope, t, timeout);
-  rt::nanos deadline = deadline_after(timeout);
-  for (;;) {
-    rt::nanos left = time_until(deadline);
-    if (left <= 0) return task_done(t);
-    if (wait_once(scope, t, std::min(left, foreign_look_again))) return true;
-  }
+  t->mutex.acquire_lock();
+  if (t->done.load(rt::relaxed) || run_is_over(t)) return t->mutex.release_lock();
+  end_waiter w{scope.g(), rt::no_ticket};
+  t->waiters.add(&w);
+  scope.resumed_on(rt::park(scope.m(), unlock_task, t, rt::wait_reason::task_join));
 }
 
-namespace {
-
-bool wait_once(rt::runtime_scope& scope, task_state* t, std::int64_t timeout) {
+// False: the time passed.
+bool wait_until(task_state* t, rt::nanos deadline) {
+  rt::runtime_scope scope;
   t->mutex.acquire_lock();
   if (t->done.load(rt::relaxed) || run_is_over(t)) {
     t->mutex.release_lock();
     return true;
   }
-  end_waiter w{scope.g(), rt::no_ticket};
+  end_waiter w{scope.g(), scope.g()->begin_wait()};
   t->waiters.add(&w);
-  if (timeout >= never_ns) {
-    scope.resumed_on(rt::park(scope.m(), unlock_task, t, rt::wait_reason::task_join));
-    return true;
-  }
-  w.ticket = w.g->begin_wait();
   bool timed_out = false;
   try {
-    scope.resumed_on(rt::park_until(scope.m(), w.ticket, unlock_task, t, rt::wait_reason::task_join,
-                                    deadline_after(timeout), &timed_out));
+    scope.resumed_on(
+        rt::park_until(scope.m(), w.ticket, unlock_task, t, rt::wait_reason::task_join, deadline, &timed_out));
   } catch (...) {
     t->waiters.remove(&w);
     t->mutex.release_lock();
@@ -122,7 +123,21 @@ bool wait_once(rt::runtime_scope& scope, task_state* t, std::int64_t timeout) {
   return t->done.load(rt::relaxed);
 }
 
+WEFT_NOINLINE bool wait_for(task_state* t, std::int64_t timeout) {
+  if (rt::this_m()) return wait_until(t, deadline_after(timeout));
+  return try_in_turns(
+      timeout, [=](std::int64_t ns) { return wait_until(t, deadline_after(ns)); }, [](bool over) { return over; });
+}
+
 }  // namespace
+
+bool task_wait(task_state* t, std::int64_t timeout) {
+  if (t->done.load(rt::acquire)) return true;
+  if (timeout <= 0) return run_is_over(t);
+  if (timeout < never_ns || !rt::this_m()) return wait_for(t, timeout);
+  wait_for_end(t);
+  return true;
+}
 
 void task_rethrow(task_state* t) {
   if (t->exception) std::rethrow_exception(t->exception);
@@ -178,7 +193,7 @@ void task_promise::finish(task_state* t) noexcept {
       woken = t->waiters.claim_all();
       alone = t->detached;
     }
-    end_waiters::ready_all(woken);
+    end_waiters::ready_all(scope.m(), woken);
     if (alone && t->exception) die_of_exception(t->exception);
   }
   task_release(t);

@@ -1,9 +1,10 @@
-// What is allocated for a wait: nothing for a sleep, a deadline or another setting, one block for a timer, a function
-// that is called later or a wait with a limit.
+// What is allocated for a wait: nothing for a sleep, a deadline or another setting, one block for a timer or a function
+// that is called later; and what is used over again.
 #include "tests/go/helpers.hpp"
 #include "tests/support/catch.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <limits>
@@ -67,10 +68,23 @@ TEST_CASE("waiting allocates nothing, and what is to happen later one block") {
             t.reset(2h);
             t.stop();
           }) == 1);
+  });
+}
+
+TEST_CASE("tasks and waits with a limit use the memory of earlier ones") {
+  weft::run([] {
     CHECK(allocations_of([c = weft::chan<int>()] {
             int v;
             (void)c.recv_for(v, 50us);
-          }) <= 1);
+          }) == 0);
+    CHECK(allocations_of([] { weft::spawn([] {}).join(); }) == 0);
+    CHECK(allocations_of([] {
+            std::array<weft::task<int>, 100> tasks;
+            for (auto& t : tasks) t = weft::spawn([] { return 1; });
+            for (auto& t : tasks) CHECK(t.join() == 1);
+          }) == 0);
+    // One whose result is too large.
+    CHECK(allocations_of([] { weft::spawn([] { return std::array<char, 200>(); }).join(); }) == 1);
   });
 }
 

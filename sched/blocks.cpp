@@ -1,0 +1,45 @@
+#include "sched/blocks.hpp"
+
+#include "runtime/sanitizer.hpp"
+
+#include <new>
+
+namespace weft::rt {
+
+namespace {
+
+constexpr std::size_t blocks_at_most = 1024;  // in the cache of a P
+
+// AddressSanitizer shall see each use after the free.
+inline P* cache_owner(M* m) noexcept { return m && !asan_running() ? m->p.load(relaxed) : nullptr; }
+
+}  // namespace
+
+void* block_take() {
+  M* m = try_enter_runtime();
+  if (WEFT_LIKELY(m != nullptr)) {
+    P* p = cache_owner(m);
+    free_block* b = p ? p->free_blocks.pop() : nullptr;
+    leave_runtime(m);
+    if (WEFT_LIKELY(b != nullptr)) return b;
+  }
+  return ::operator new(block_size);
+}
+
+void block_put(void* block) noexcept {
+  M* m = try_enter_runtime();
+  if (WEFT_LIKELY(m != nullptr)) {
+    P* p = cache_owner(m);
+    bool kept = p && p->free_blocks.size() < blocks_at_most;
+    if (kept) p->free_blocks.push(block);
+    leave_runtime(m);
+    if (WEFT_LIKELY(kept)) return;
+  }
+  ::operator delete(block);
+}
+
+void empty_block_cache(P* p) noexcept {
+  while (free_block* b = p->free_blocks.pop()) ::operator delete(b);
+}
+
+}  // namespace weft::rt

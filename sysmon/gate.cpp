@@ -84,18 +84,16 @@ void gate::look(nanos now, bool took, const defendant& d) noexcept {
     const void* kind = std::exchange(on_trial_, {}).kind;
     if (v == verdict::computes) {
       bool surprise = suspect(kind);
-      make_wait(now + wait_, surprise && too_many_compute(most_hogs_per_p));
+      suspects_wait_until_ = now + wait_;
+      if (surprise && too_many_compute(most_hogs_per_p)) all_wait_until_ = suspects_wait_until_;
       wait_ = std::min(2 * wait_, longest_wait);
-      return;
+    } else {
+      acquit(kind);
+      all_wait_until_ = 0;
     }
-    acquit(kind);
-    if (now < wait_until_ && std::exchange(keeps_turn_, false)) give_turn_back();
   }
-  if (no_threads) {
-    make_wait(std::max(wait_until_, now + look_for_threads), true);
-  } else if (now >= wait_until_) {
-    let_begin();
-  }
+  if (no_threads) all_wait_until_ = std::max(all_wait_until_, now + look_for_threads);
+  let_begin(now);
 }
 
 // A thread that is about to block wants the processor, too, until it gets it. So it is watched until it has used it for
@@ -112,22 +110,22 @@ gate::verdict gate::judge(nanos now) const noexcept {
   return verdict::none_yet;
 }
 
-void gate::make_wait(nanos until, bool everybody) noexcept {
-  wait_until_ = until;
-  make_suspects_wait();
-  if (everybody && !keeps_turn_) keeps_turn_ = withhold_turn();
-  if (!everybody && std::exchange(keeps_turn_, false)) give_turn_back();
-}
-
-void gate::let_begin() noexcept {
-  let_suspects_begin();
-  if (std::exchange(keeps_turn_, false)) give_turn_back();
+void gate::let_begin(nanos now) noexcept {
+  bool all_wait = now < all_wait_until_;
+  if (all_wait || now < suspects_wait_until_) {
+    make_suspects_wait();
+  } else {
+    let_suspects_begin();
+  }
+  if (all_wait && !keeps_turn_) keeps_turn_ = withhold_turn();
+  if (!all_wait && std::exchange(keeps_turn_, false)) give_turn_back();
 }
 
 void gate::open() noexcept {
   closed_ = false;
   on_trial_ = {};
   wait_ = first_wait;
+  suspects_wait_until_ = all_wait_until_ = 0;
   let_newcomers_begin();
   if (std::exchange(keeps_turn_, false)) give_turn_back();
 }

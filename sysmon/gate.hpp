@@ -26,8 +26,7 @@ class gate {
   enum class verdict : std::uint8_t { none_yet, blocks, computes };
   verdict judge(nanos now) const noexcept;
   void open() noexcept;
-  void make_wait(nanos until, bool everybody) noexcept;
-  void let_begin() noexcept;
+  void let_begin(nanos now) noexcept;  // who need not wait
   void warn() noexcept;
 
   static constexpr nanos first_wait = 100 * millisecond;
@@ -37,7 +36,7 @@ class gate {
   nanos trial_began_ = 0, time_before_ = 0;
   bool warned_ = false;
   nanos wait_ = first_wait;
-  nanos wait_until_ = 0;
+  nanos suspects_wait_until_ = 0, all_wait_until_ = 0;
 };
 
 }  // namespace weft::rt

@@ -10,6 +10,7 @@
 #include "tests/support/catch.hpp"
 
 #include <algorithm>
+#include <utility>
 
 using namespace weft::test;
 namespace rt = weft::rt;
@@ -33,6 +34,7 @@ class court {
   }
   ~court() {
     rt::sched.hogs.fetch_sub(hogs_, rt::relaxed);
+    threads_run_short(false);
     look_after(0);
     CHECK(somebody_may_begin());
     CHECK(!is_suspect());
@@ -45,6 +47,11 @@ class court {
   }
   void comes_by() { ++defendant_.regained; }
   void is_known() { rt::suspect(&kind_); }
+  void threads_run_short(bool yes) {
+    rt::lock_guard hold(rt::sched.mutex);
+    rt::sched.live_ms -= std::exchange(more_threads_, yes ? rt::sched.options.max_threads : 0);
+    rt::sched.live_ms += more_threads_;
+  }
 
   bool is_suspect() const {
     rt::lock_guard hold(rt::sched.mutex);
@@ -60,6 +67,7 @@ class court {
   rt::M defendant_;
   const char kind_ = 0;
   rt::nanos now_ = 1000 * rt::second;
+  std::uint32_t more_threads_ = 0;
 };
 
 // So much that one more look is no verdict yet.
@@ -135,5 +143,41 @@ TEST_CASE("gate: one that came by is acquitted, and with it all of its kind") {
     CHECK(c.somebody_may_begin());
     CHECK(!c.is_suspect());
     CHECK(!c.suspects_wait());
+  });
+}
+
+TEST_CASE("gate: while threads run short nobody begins, whatever the verdict; 10 ms after that, others than suspects") {
+  for (bool computes : {false, true}) {
+    CAPTURE(computes);
+    weft::run([&] {
+      court c;
+      c.threads_run_short(true);
+      used += computes * rt::second;
+      wants_processor = computes;
+      for (int i = 0; i < 100; ++i) {
+        c.look_after(a_look);
+        CHECK(!c.somebody_may_begin());
+      }
+      CHECK(c.is_suspect() == computes);
+      c.threads_run_short(false);
+      c.look_after(a_look);
+      CHECK(c.somebody_may_begin());
+    });
+  }
+}
+
+TEST_CASE("gate: threads run short while the next of a kind waits: others wait until they do not, and no longer") {
+  weft::run([] {
+    court c;
+    used += rt::second;
+    c.look_after(a_look);
+    CHECK(c.somebody_may_begin());
+    c.threads_run_short(true);
+    c.look_after(a_look);
+    CHECK(!c.somebody_may_begin());
+    c.threads_run_short(false);
+    c.look_after(a_look);
+    CHECK(c.somebody_may_begin());
+    CHECK(c.suspects_wait());
   });
 }

@@ -11,11 +11,12 @@
 // waiter, unlocks, and readies it. A waiter whose claim fails (timed out, chosen elsewhere, abandoned with its run())
 // is dropped, and the next one is looked at.
 //
-// `count`, `closed` and the queues' heads are atomics only so that try_recv, try_send and select with one case and a
-// default may look without the lock and say "not ready". Such an answer is allowed to be a moment old, so the stores
-// are relaxed, but for the one that closes (chan_close), and for a waiter's leaving: who sees the queue empty after
-// that sees the close that emptied it. Loads that others follow acquire, so that they are made in that order. The model
-// of all this is tests/model/channel.pml.
+// `count`, `closed` and the queues' heads are atomics only so that an operation may guess without the lock whether it
+// will be done at once, and so that try_recv, try_send and select with one case and a default may look without the lock
+// and say "not ready". Such an answer is allowed to be a moment old, so the stores are relaxed, but for the one that
+// closes (chan_close), and for a waiter's leaving: who sees the queue empty after that sees the close that emptied it.
+// Loads that others follow acquire, so that they are made in that order. The model of all this is
+// tests/model/channel.pml.
 #pragma once
 
 #include "sched/park.hpp"
@@ -69,6 +70,14 @@ class wait_queue {
     }
   }
 
+  waiter* first() const noexcept { return first_.load(rt::relaxed); }
+
+  // Unlinks w, which is the first. False: it cannot be claimed.
+  bool claim(waiter* w) noexcept {
+    remove_first(w);
+    return w->g->claim(w->ticket);
+  }
+
   // The first waiter whose run() is not over. Those before it are unlinked.
   waiter* first_alive() noexcept {
     while (waiter* w = first_.load(rt::relaxed)) {
@@ -81,8 +90,7 @@ class wait_queue {
   // The first waiter that can be claimed, unlinked and claimed; null: nobody.
   waiter* claim_first() noexcept {
     while (waiter* w = first_.load(rt::relaxed)) {
-      remove_first(w);
-      if (w->g->claim(w->ticket)) return w;
+      if (claim(w)) return w;
     }
     return nullptr;
   }
@@ -113,7 +121,7 @@ void timer_channel_gone(chan_core* c) noexcept;  // without the lock: the last r
 class chan_core {
  public:
   chan_core(const element& e, std::size_t cap, std::size_t stride_bytes, std::byte* buf) noexcept
-      : plain(cap != 0 && !e.move && !e.destroy && (e.size == 0 || e.size == 4 || e.size == 8)),
+      : words(!e.move && !e.destroy && (e.size == 0 || e.size == 4 || e.size == 8)),
         elem(e),
         capacity(cap),
         stride(stride_bytes),
@@ -128,7 +136,7 @@ class chan_core {
       default: std::memcpy(to, from, elem.size);
     }
   }
-  void move_plain(void* to, const void* from) const noexcept {
+  void move_word(void* to, const void* from) const noexcept {
     if (elem.size == 4) {
       std::memcpy(to, from, 4);
     } else if (elem.size == 8) {
@@ -208,24 +216,42 @@ class chan_core {
     return closed.load(rt::relaxed) ? chan_status::closed : chan_status::would_block;
   }
 
-  // The same, of a plain channel, in the frequent case: there is room, or a value, and nobody waits for that. Without
-  // the lock it may be so. False: nothing was done.
-  bool has_room() const noexcept { return count.load(rt::relaxed) < capacity && receivers.looks_empty(); }
-  bool has_value() const noexcept { return count.load(rt::relaxed) != 0 && senders.looks_empty(); }
-  bool send_plain(const void* value) noexcept {
-    if (!has_room() || closed.load(rt::relaxed)) return false;
+  // The same in the frequent cases, if the elements are words: the other side waits; or nobody does, and there is room,
+  // or a value. False: it was not done.
+  bool send_word(const void* value, waiter** wake) noexcept {
+    if (closed.load(rt::relaxed)) return false;
+    if (waiter* w = receivers.first()) {
+      if (!receivers.claim(w)) return false;
+      move_word(w->value, value);
+      w->success = true;
+      *wake = w;
+      return true;
+    }
     std::size_t n = count.load(rt::relaxed);
+    if (n >= capacity) return false;
     std::size_t at = head + n;
-    move_plain(slot_at(at >= capacity ? at - capacity : at), value);
+    move_word(slot_at(at >= capacity ? at - capacity : at), value);
     count.store(n + 1, rt::relaxed);
     return true;
   }
-  bool recv_plain(void* out) noexcept {
-    if (!has_value()) return false;
-    move_plain(out, slot_at(head));
-    drop_head();
+  bool recv_word(void* out, waiter** wake) noexcept {
+    waiter* w = senders.first();
+    if (count.load(rt::relaxed) > 0) {
+      if (w) return false;
+      move_word(out, slot_at(head));
+      drop_head();
+      return true;
+    }
+    if (!w || !senders.claim(w)) return false;
+    move_word(out, w->value);
+    w->success = true;
+    *wake = w;
     return true;
   }
+
+  // Without the lock: a guess.
+  bool looks_ready_to_send() const noexcept { return count.load(rt::relaxed) < capacity || !receivers.looks_empty(); }
+  bool looks_ready_to_recv() const noexcept { return count.load(rt::relaxed) > 0 || !senders.looks_empty(); }
 
   // Without the lock: surely not ready at some instant during the call. closed last: a channel is not opened again, so
   // it was open when it was seen to be full, or empty. Else a receiver that a close sends away is missed, and the
@@ -241,7 +267,7 @@ class chan_core {
   rt::atomic<std::uint32_t> references{1};
   rt::lock mutex{rt::lock_rank::channel};
   rt::atomic<bool> closed{false};
-  const bool plain;             // it has a buffer, and to move an element is to copy a word, or nothing
+  const bool words;             // to move an element is to copy a word, or nothing
   timer_core* timer = nullptr;  // of a timer or ticker: shows size and capacity 0
   const element elem;
   const std::size_t capacity;

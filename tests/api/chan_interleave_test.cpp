@@ -380,7 +380,7 @@ TEST_CASE("channels: while a value is taken and a sender that waits is let in, t
 TEST_CASE("channels: words go through a buffer, until a close") {
   for (std::uint64_t seed = 0; seed < seeds(5000); ++seed) {
     world w(seed, 0);
-    chan_core* c = chan_make(element_of<int>, 1 + seed % 2);
+    chan_core* c = chan_make(element_of<int>, seed % 3);
     std::array<int, 3> sent{};
     std::array<std::array<int, 3>, 2> last{};
     int received = 0;
@@ -396,12 +396,15 @@ TEST_CASE("channels: words go through a buffer, until a close") {
     }
     for (auto& before : last) {
       w.go([&] {
+        bool hurries = &before == &last[0];
         int value;
-        for (chan_status s; (s = chan_recv(c, &value, wait_forever)) != chan_status::closed; ++received) {
-          interleaving::check(s == chan_status::done, "it did not wait");
+        for (chan_status s;
+             (s = chan_recv(c, &value, hurries ? w.some_time() : wait_forever)) != chan_status::closed;) {
+          if (s == chan_status::would_block) continue;
           int number = value / 10 + 1;
           interleaving::check(number > before[value % 10], "received twice, or before what was sent before");
           before[value % 10] = number;
+          ++received;
         }
       });
     }

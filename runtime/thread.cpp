@@ -21,6 +21,12 @@ __attribute__((used)) thread_local constinit thread_state* current = nullptr;
 
 namespace {
 
+// What reads it does not say so to the compiler: nothing is put off beyond this.
+void set_current(thread_state* ts) noexcept {
+  current = ts;
+  asm volatile("" ::: "memory");
+}
+
 // A foreign thread's state and G. They go with the thread: a G of this kind is reached only through waits of
 // its own, and each of them is over when the thread leaves the call.
 struct foreign_thread : thread_state {
@@ -33,7 +39,7 @@ struct foreign_thread : thread_state {
     g = &own;
     bind_to_this_thread();
   }
-  ~foreign_thread() { current = nullptr; }
+  ~foreign_thread() { set_current(nullptr); }
 };
 
 }  // namespace
@@ -49,10 +55,11 @@ thread_state* this_thread_or_null() noexcept { return current; }
 
 thread_state* begin_foreign_thread() noexcept {
   static thread_local foreign_thread state;
-  return current = &state;
+  set_current(&state);
+  return &state;
 }
 
-void set_this_thread(thread_state* ts) noexcept { current = ts; }
+void set_this_thread(thread_state* ts) noexcept { set_current(ts); }
 
 int get_errno() noexcept { return errno; }
 void set_errno(int value) noexcept { errno = value; }

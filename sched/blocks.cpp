@@ -10,8 +10,10 @@ namespace {
 
 constexpr std::size_t blocks_at_most = 1024;  // in the cache of a P
 
-// AddressSanitizer shall see each use after the free.
-inline P* cache_owner(M* m) noexcept { return m && !asan_running() ? m->p.load(relaxed) : nullptr; }
+// These shall see each use after the free.
+const bool no_caches = asan_running() || tsan_running() || under_valgrind;
+
+inline P* cache_owner(M* m) noexcept { return WEFT_UNLIKELY(no_caches) ? nullptr : m->p.load(relaxed); }
 
 }  // namespace
 
@@ -38,8 +40,8 @@ void block_put(void* block) noexcept {
   ::operator delete(block);
 }
 
-void empty_block_cache(P* p) noexcept {
-  while (free_block* b = p->free_blocks.pop()) ::operator delete(b);
+void free_all(free_block_list& blocks) noexcept {
+  while (free_block* b = blocks.pop()) ::operator delete(b);
 }
 
 }  // namespace weft::rt

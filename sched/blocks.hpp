@@ -21,7 +21,6 @@ void* block_take();
 // Anywhere. What block_take returned.
 void block_put(void* block) noexcept;
 
-// The caller owns p.
-void empty_block_cache(P* p) noexcept;
+void free_all(free_block_list& blocks) noexcept;
 
 }  // namespace weft::rt

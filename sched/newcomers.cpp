@@ -148,6 +148,13 @@ bool take_turn_away(P* p) noexcept {
   return true;
 }
 
+bool keep_turn(P* p) noexcept {
+  lock_guard hold(sched.mutex);
+  if (!take_turn_away(p)) return false;
+  clear_of_suspicion(p->turn_kind);
+  return true;
+}
+
 bool withhold_turn() noexcept {
   lock_guard hold(sched.mutex);
   if (!sched.turn_is_free.load(relaxed)) return false;

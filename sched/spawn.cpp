@@ -203,18 +203,25 @@ namespace {
 void empty_caches(P* p) noexcept {
   while (G* g = p->free_gs.pop()) g_put(&g, 1);
   while (stack* s = p->free_stacks.pop()) stack_put(s->origin, &s, 1);
-  empty_block_cache(p);
 }
 
 }  // namespace
 
 void empty_idle_caches(M* m) noexcept {
-  empty_caches(m->p.load(relaxed));
-  lock_guard hold(sched.mutex);
-  for (P* p = sched.idle_p_list; p; p = p->next_idle) empty_caches(p);
-  sched.global.release_unused();
-  sched.newcomers.release_unused();
-  sched.suspects.release_unused();
+  P* mine = m->p.load(relaxed);
+  empty_caches(mine);
+  free_block_list blocks = std::exchange(mine->free_blocks, {});
+  {
+    lock_guard hold(sched.mutex);
+    for (P* p = sched.idle_p_list; p; p = p->next_idle) {
+      empty_caches(p);
+      blocks.take_all(p->free_blocks);
+    }
+    sched.global.release_unused();
+    sched.newcomers.release_unused();
+    sched.suspects.release_unused();
+  }
+  free_all(blocks);
 }
 
 void empty_all_caches() noexcept {
@@ -222,6 +229,7 @@ void empty_all_caches() noexcept {
     P* p = slot.load(acquire);
     if (!p) return;
     empty_caches(p);
+    free_all(p->free_blocks);
   }
 }
 

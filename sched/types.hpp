@@ -63,7 +63,7 @@ class free_block_list {
   std::size_t size() const noexcept { return size_; }
   void push(void* block) noexcept {
     first_ = ::new (block) free_block{first_};
-    ++size_;
+    if (++size_ == 1) last_ = first_;
   }
   free_block* pop() noexcept {
     free_block* b = first_;
@@ -72,9 +72,17 @@ class free_block_list {
     --size_;
     return b;
   }
+  void take_all(free_block_list& other) noexcept {
+    if (other.size_ == 0) return;
+    other.last_->next = first_;
+    if (size_ == 0) last_ = other.last_;
+    first_ = other.first_;
+    size_ += other.size_;
+    other = {};
+  }
 
  private:
-  free_block* first_ = nullptr;
+  free_block *first_ = nullptr, *last_ = nullptr;
   std::size_t size_ = 0;
 };
 

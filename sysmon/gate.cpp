@@ -61,14 +61,15 @@ void look_at_one_again() noexcept {
 
 bool gate::shall_open() const noexcept { return closed_ && newcomers_aside() != 0; }
 
-void gate::look(nanos now, bool took, const defendant& d) noexcept {
+void gate::look(nanos now, bool took, const defendant& d, bool turn) noexcept {
+  if (turn) keeps_turn_ = true;
   if (d.m) {
     on_trial_ = d;
     trial_began_ = now;
     time_before_ = thread_time(d.m->tid);
     keeps_turn_ = true;
   }
-  if (!closed_ && !took) return;
+  if (!closed_ && !took && !keeps_turn_) return;
   if (closed_) look_at_one_again();
   bool no_threads = threads_run_short();
   if (!too_many_compute(hogs_per_p) && !no_threads) {

@@ -19,8 +19,9 @@ class gate {
   // Somebody waits for a look.
   bool shall_open() const noexcept;
 
-  // took: a P was taken from a goroutine since the last look; d: that had the turn, which the gate keeps now.
-  void look(nanos now, bool took, const defendant& d) noexcept;
+  // took: a P was taken from a goroutine since the last look; d: that had the turn, which the gate keeps now. turn: one
+  // that blocks had it, and the gate keeps it, too.
+  void look(nanos now, bool took, const defendant& d, bool turn) noexcept;
 
  private:
   enum class verdict : std::uint8_t { none_yet, blocks, computes };

@@ -77,7 +77,7 @@ void deep_sleep(nanos deadline, nanos* suspicion) noexcept {
   {
     lock_guard hold(sched.mutex);
     // Once more: what was made ready since the last look, and found no thread, waits for sysmon.
-    if (!sched.world_stopping.load(relaxed) && (!all_idle() || nobody_helps())) return;
+    if (!sched.world_stopping.load(relaxed) && (!all_idle() || nobody_helps() || newcomers_aside() != 0)) return;
     if (nanos timer = earliest_timer(); timer != 0 && sched.last_poll.load(relaxed) != 0) {
       deadline = std::min(deadline, timer);
     }
@@ -119,6 +119,7 @@ struct retaken {
   int taken = 0;
   bool detached = false;      // one of them from a goroutine that runs on
   defendant newcomer;         // one of them had the turn for newcomers
+  bool has_turn = false;      // one of them, whose goroutine is in a call, had it
   bool stuck = false;         // some P runs what it ran at the last look
   nanos next_look = forever;  // a P that is wanted has run for too long then
 };
@@ -189,7 +190,7 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs) noexcept {
       }
     } else {
       if (!takes_from_call(p, now, now >= until && (overdue || wanted(p)))) continue;
-      return_turn(p);
+      r.has_turn |= keep_turn(p);
     }
     p->seen.sched_when = now;
     hand_off(p);
@@ -291,7 +292,7 @@ void run_monitor() noexcept {
     }
     last = retake(now, overdue, hogs);
     hogs.look(now);
-    newcomers.look(now, last.detached, last.newcomer);
+    newcomers.look(now, last.detached, last.newcomer, last.has_turn);
     idle_rounds = last.taken > 0 ? 0 : idle_rounds + 1;
     force_tick_if_due(now);
     follow_cpus_if_due(now, &next_cpus);

@@ -420,6 +420,34 @@ TEST_CASE("channels: words go through a buffer, until a close") {
   }
 }
 
+TEST_CASE("channels: words meet selects that wait for two of them") {
+  for (std::uint64_t seed = 0; seed < seeds(5000); ++seed) {
+    world w(seed, 0);
+    std::array<chan_core*, 2> c{chan_make(element_of<int>, 0), chan_make(element_of<int>, seed % 2)};
+    std::array<int, 4> times_received{};
+    for (int i : {0, 1}) {
+      w.go([&, i] {
+        for (int value : {2 * i, 2 * i + 1}) {
+          interleaving::check(chan_send(c[i], &value, wait_forever) == chan_status::done, "it did not wait");
+        }
+      });
+      w.go([&] {
+        times(2, [&] {
+          int value[2] = {-1, -1};
+          std::array<select_op, 2> ops{{{c[0], &value[0], false}, {c[1], &value[1], false}}};
+          select_outcome r = chan_select(ops.data(), 2, wait_forever);
+          interleaving::check(r.status == chan_status::done && value[1 - r.index] == -1, "not one of the two");
+          ++times_received[value[r.index]];
+        });
+      });
+    }
+    INFO("seed " << seed);
+    REQUIRE(w.run() == "");
+    REQUIRE(times_received == std::array{1, 1, 1, 1});
+    for (chan_core* each : c) chan_release(each);
+  }
+}
+
 TEST_CASE("channels: while words are taken, a sender that waits is let in, and before one who comes later") {
   for (std::uint64_t seed = 0; seed < seeds(5000); ++seed) {
     world w(seed, 0);

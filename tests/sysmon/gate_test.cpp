@@ -30,7 +30,7 @@ class court {
     used = 5 * rt::millisecond;
     defendant_.tid = no_thread;
     CHECK(rt::withhold_turn());  // it had the turn, and now the gate has
-    gate_.look(now_, true, {&defendant_, defendant_.regained, &kind_});
+    gate_.look(now_, true, {&defendant_, defendant_.regained, &kind_}, false);
   }
   ~court() {
     rt::sched.hogs.fetch_sub(hogs_, rt::relaxed);
@@ -43,7 +43,12 @@ class court {
 
   void look_after(rt::nanos t) {
     now_ += t;
-    gate_.look(now_, false, {});
+    gate_.look(now_, false, {}, false);
+  }
+  // Another one has begun, and is in a call.
+  void another_blocks() {
+    CHECK(rt::withhold_turn());
+    gate_.look(now_, false, {}, true);
   }
   void comes_by() { ++defendant_.regained; }
   void is_known() { rt::suspect(&kind_); }
@@ -179,5 +184,22 @@ TEST_CASE("gate: threads run short while the next of a kind waits: others wait u
     c.look_after(a_look);
     CHECK(c.somebody_may_begin());
     CHECK(c.suspects_wait());
+  });
+}
+
+TEST_CASE("gate: one that blocks in a call gives the turn to the next, but not while threads run short") {
+  weft::run([] {
+    court c;
+    wants_processor = false;
+    c.look_after(a_look);
+    CHECK(c.somebody_may_begin());
+    c.another_blocks();
+    CHECK(c.somebody_may_begin());
+    c.threads_run_short(true);
+    c.another_blocks();
+    CHECK(!c.somebody_may_begin());
+    c.threads_run_short(false);
+    c.look_after(a_look);
+    CHECK(c.somebody_may_begin());
   });
 }

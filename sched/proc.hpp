@@ -72,7 +72,7 @@ std::size_t newcomers_aside() noexcept;
 bool newcomers_want(P* p) noexcept;   // sysmon: they wait for the goroutine that p runs
 void make_newcomers_wait() noexcept;  // from now on, or go on: each P goes by the scheduler's loop
 void let_newcomers_begin() noexcept;
-void return_turn(P* p) noexcept;     // by p's owner, if p has it: what began by it parks, yields, ends or blocks
+void return_turn(P* p) noexcept;     // by p's owner, if p has it: what began by it parks, yields or ends
 bool take_turn_away(P* p) noexcept;  // sched: by whoever took p; false: it was not there
 bool keep_turn(P* p) noexcept;       // by whoever took p from a call: its goroutine blocks, the turn is the caller's
 bool withhold_turn() noexcept;       // false: some P has it

@@ -133,13 +133,7 @@ G* take_newcomer(P* p) noexcept {
 
 void return_turn(P* p) noexcept {
   if (WEFT_LIKELY(!p->has_turn.load(relaxed))) return;
-  {
-    lock_guard hold(sched.mutex);
-    if (!take_turn_away(p)) return;
-    clear_of_suspicion(p->turn_kind);
-    sched.turn_is_free.store(true, seq_cst);  // A1
-  }
-  wake_for_newcomers();
+  if (keep_turn(p)) give_turn_back();
 }
 
 bool take_turn_away(P* p) noexcept {

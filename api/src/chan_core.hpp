@@ -149,11 +149,13 @@ class chan_core {
   std::byte* slot_at(std::size_t i) const noexcept { return buffer + i * stride; }
 
   // Under the lock.
+  std::byte* free_slot() const noexcept {
+    std::size_t at = head + count.load(rt::relaxed);
+    return slot_at(at >= capacity ? at - capacity : at);
+  }
   void push(void* value) noexcept {
-    std::size_t n = count.load(rt::relaxed);
-    std::size_t at = head + n;
-    move(slot_at(at >= capacity ? at - capacity : at), value);
-    count.store(n + 1, rt::relaxed);
+    move(free_slot(), value);
+    count.store(count.load(rt::relaxed) + 1, rt::relaxed);
   }
   void pop(void* out) noexcept {
     std::byte* at = slot_at(head);
@@ -229,8 +231,7 @@ class chan_core {
     }
     std::size_t n = count.load(rt::relaxed);
     if (n >= capacity) return false;
-    std::size_t at = head + n;
-    move_word(slot_at(at >= capacity ? at - capacity : at), value);
+    move_word(free_slot(), value);
     count.store(n + 1, rt::relaxed);
     return true;
   }

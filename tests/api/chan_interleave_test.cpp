@@ -375,9 +375,8 @@ TEST_CASE("channels: while a value is taken and a sender that waits is let in, t
   }
 }
 
-// Words, which go through a buffer without being moved by a function: what was served is not seen here, what came out
-// is.
-TEST_CASE("channels: words go through a buffer, until a close") {
+// Words, which are not moved by a function: what was served is not seen here, what came out is.
+TEST_CASE("channels: words, senders and receivers in a hurry, and a close") {
   for (std::uint64_t seed = 0; seed < seeds(5000); ++seed) {
     world w(seed, 0);
     chan_core* c = chan_make(element_of<int>, seed % 3);

@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -100,12 +101,24 @@ concept cancellation = requires(const C& c) {
   c.err();
 };
 
+// Waits for the operation, or until ctx is cancelled.
+template <cancellation C>
+chan_status operate_within(const C& ctx, const select_op& op, const char* what) {
+  if (std::error_code cancelled = ctx.err()) throw std::system_error(cancelled, what);
+  auto done = ctx.done();
+  const select_op ops[] = {op, {done.core(), nullptr, false}};
+  select_outcome r = chan_select(ops, 2, wait_forever);
+  if (r.index == 1) throw std::system_error(ctx.err(), what);
+  return r.status;
+}
+
+// An rvalue that a send takes as a T; one that does not happen leaves it as it is.
+template <class U, class T>
+concept converts_to = converts_when_taken<T, U> && std::is_convertible_v<U, T>;
+
 // The operations of the sending end. Self: the handle.
 template <class T, class Self>
 class send_ops {
-  static_assert(std::is_object_v<T> && std::is_nothrow_move_constructible_v<T> && std::is_nothrow_destructible_v<T>,
-                "chan<T>: T must be movable without exceptions, so that no value is lost half-way");
-
  public:
   // Waits for a receiver or room, then hands v over. Throws channel_closed.
   void send(T v) const {
@@ -113,28 +126,41 @@ class send_ops {
   }
 
   // Hands v over if that is possible at once. False: v is untouched. Throws channel_closed.
-  bool try_send(T&& v) const { return send_within(v, dont_wait); }
+  bool try_send(T&& v) const { return send_within(std::addressof(v), dont_wait); }
+  template <converts_to<T> U>
+  bool try_send(U&& v) const {
+    return send_within(conversion_of<T, U>(v).marked(), dont_wait);
+  }
   bool try_send(const T& v) const requires std::is_copy_constructible_v<T> {
     T copy(v);
-    return send_within(copy, dont_wait);
+    return send_within(std::addressof(copy), dont_wait);
   }
 
   // Waits at most d. False: the time passed, v is untouched. Throws channel_closed; std::bad_alloc, if there is no
   // memory for the timer: v is untouched, too.
   template <class Rep, class Period>
   bool send_for(T&& v, const std::chrono::duration<Rep, Period>& d) const {
-    return send_within(v, to_ns(d));
+    return send_within(std::addressof(v), to_ns(d));
+  }
+  template <converts_to<T> U, class Rep, class Period>
+  bool send_for(U&& v, const std::chrono::duration<Rep, Period>& d) const {
+    return send_within(conversion_of<T, U>(v).marked(), to_ns(d));
   }
   template <class Rep, class Period>
   bool send_for(const T& v,
                 const std::chrono::duration<Rep, Period>& d) const requires std::is_copy_constructible_v<T> {
     T copy(v);
-    return send_within(copy, to_ns(d));
+    return send_within(std::addressof(copy), to_ns(d));
   }
 
-  // Waits until ctx is cancelled. Throws channel_closed, std::system_error with ctx.err(). (select.hpp)
+  // Waits until ctx is cancelled. Throws channel_closed; std::system_error with ctx.err(), also if it was cancelled
+  // before.
   template <cancellation C>
-  void send(T v, const C& ctx) const;
+  void send(T v, const C& ctx) const {
+    if (operate_within(ctx, {target(), std::addressof(v), true}, "weft: send") == chan_status::closed) {
+      throw_channel_closed("send");
+    }
+  }
 
   // Wakes every waiter: receivers get what is buffered, then "closed"; senders throw. Throws channel_closed if it is
   // closed already, std::logic_error if nil.
@@ -142,8 +168,8 @@ class send_ops {
 
  private:
   chan_core* target() const noexcept { return static_cast<const chan_handle*>(static_cast<const Self*>(this))->core(); }
-  bool send_within(T& v, std::int64_t ns) const {
-    chan_status s = chan_send(target(), std::addressof(v), ns);
+  bool send_within(void* v, std::int64_t ns) const {
+    chan_status s = chan_send(target(), v, ns);
     if (s == chan_status::closed) throw_channel_closed("send");
     return s == chan_status::done;
   }
@@ -161,7 +187,11 @@ class send_ops<void, Self> {
     return send_within(to_ns(d));
   }
   template <cancellation C>
-  void send(const C& ctx) const;
+  void send(const C& ctx) const {
+    if (operate_within(ctx, {target(), nullptr, true}, "weft: send") == chan_status::closed) {
+      throw_channel_closed("send");
+    }
+  }
   void close() const { chan_close(target()); }
 
  private:
@@ -196,9 +226,13 @@ class recv_ops {
     return recv_within(v, to_ns(d));
   }
 
-  // Waits until ctx is cancelled: throws std::system_error with ctx.err(). (select.hpp)
+  // Waits until ctx is cancelled: throws std::system_error with ctx.err(), also if it was cancelled before.
   template <cancellation C>
-  std::optional<T> recv(const C& ctx) const;
+  std::optional<T> recv(const C& ctx) const {
+    slot<T> s;
+    if (operate_within(ctx, {target(), s.address(), false}, "weft: receive") != chan_status::done) return std::nullopt;
+    return s.take();
+  }
 
   // for (auto& v : c): receives until closed. The value lives in the iterator.
   class iterator {
@@ -257,7 +291,9 @@ class recv_ops<void, Self> {
     return to_recv_result(chan_recv(target(), nullptr, to_ns(d)));
   }
   template <cancellation C>
-  bool recv(const C& ctx) const;
+  bool recv(const C& ctx) const {
+    return operate_within(ctx, {target(), nullptr, false}, "weft: receive") == chan_status::done;
+  }
 
  private:
   chan_core* target() const noexcept { return static_cast<const chan_handle*>(static_cast<const Self*>(this))->core(); }

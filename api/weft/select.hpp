@@ -18,7 +18,6 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
-#include <system_error>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -195,6 +194,32 @@ class send_case {
   F handler_;
 };
 
+// U, an rvalue, becomes a T if this case is chosen.
+template <class T, class C, class U, class F>
+class converting_send_case {
+ public:
+  static constexpr bool is_channel = true;
+  converting_send_case(C c, U& v, F f) : chan_(std::move(c)), value_(v), conversion_(v), handler_(std::move(f)) {}
+
+  select_op op() noexcept { return {chan_.core(), conversion_.marked(), true}; }
+
+  void run(chan_status s) {
+    if (s == chan_status::closed) throw_channel_closed("send");
+    handler_();
+  }
+
+  auto owned() && {
+    return send_case<T, chan_handle, T, false, F>(owned_chan(std::move(chan_)), T(std::move(value_)),
+                                                  std::move(handler_));
+  }
+
+ private:
+  C chan_;
+  U& value_;
+  conversion_of<T, U> conversion_;
+  F handler_;
+};
+
 template <class C, class F>
 class send_signal_case {
  public:
@@ -259,22 +284,33 @@ auto on_recv(chan<T>&& c, F f = {}) {
   return detail::recv_case<T, detail::chan_handle, F>(std::move(c), std::move(f));
 }
 
+namespace detail {
+template <class T>
+struct receive_into {
+  std::optional<T>* out;
+  void operator()(std::optional<T> v) const {  // T need not be assignable
+    out->reset();
+    if (v) out->emplace(std::move(*v));
+  }
+};
+}  // namespace detail
+
 // Receive from c into out, which must outlive the select.
 template <class T>
 auto on_recv(const recv_chan<T>& c, std::optional<T>& out) {
-  return on_recv(c, [&out](std::optional<T> v) { out = std::move(v); });
+  return on_recv(c, detail::receive_into<T>{&out});
 }
 template <class T>
 auto on_recv(const chan<T>& c, std::optional<T>& out) {
-  return on_recv(c, [&out](std::optional<T> v) { out = std::move(v); });
+  return on_recv(c, detail::receive_into<T>{&out});
 }
 template <class T>
 auto on_recv(recv_chan<T>&& c, std::optional<T>& out) {
-  return on_recv(std::move(c), [&out](std::optional<T> v) { out = std::move(v); });
+  return on_recv(std::move(c), detail::receive_into<T>{&out});
 }
 template <class T>
 auto on_recv(chan<T>&& c, std::optional<T>& out) {
-  return on_recv(std::move(c), [&out](std::optional<T> v) { out = std::move(v); });
+  return on_recv(std::move(c), detail::receive_into<T>{&out});
 }
 
 namespace detail {
@@ -285,6 +321,8 @@ auto make_send_case(C c, V&& v, F f) {
     return send_case<T, C, const T&, true, F>(std::move(c), v, std::move(f));
   } else if constexpr (is_t && !std::is_const_v<std::remove_reference_t<V>>) {
     return send_case<T, C, T&, false, F>(std::move(c), static_cast<T&>(v), std::move(f));
+  } else if constexpr (converts_when_taken<T, V>) {
+    return converting_send_case<T, C, V, F>(std::move(c), v, std::move(f));
   } else {
     return send_case<T, C, T, false, F>(std::move(c), T(std::forward<V>(v)), std::move(f));
   }
@@ -293,8 +331,9 @@ template <class T, class V>
 concept sendable = !std::is_void_v<T> && std::is_constructible_v<T, V>;
 }  // namespace detail
 
-// Send v to c. Used directly in select(...), it refers to v: an rvalue is moved from only if this case is chosen; of an
-// lvalue each select makes a copy beforehand, which a receiver may take. Turned into a select_case, it owns its value.
+// Send v to c. Used directly in select(...), it refers to v: an rvalue is moved from only if this case is chosen (one
+// of another type, whose conversion may throw, is converted beforehand); of an lvalue each select makes a copy
+// beforehand, which a receiver may take. Turned into a select_case, it owns its value.
 template <class T, class V, class F = detail::no_handler>
   requires detail::sendable<T, V>
 auto on_send(const send_chan<T>& c, V&& v, F f = {}) {
@@ -475,51 +514,4 @@ std::size_t select(Cases&&... cases) {
   return chosen;
 }
 
-// --- operations with a context, declared in chan.hpp
-
-namespace detail {
-
-template <class T, class Self>
-template <cancellation C>
-void send_ops<T, Self>::send(T v, const C& ctx) const {
-  auto done = ctx.done();
-  const select_op ops[] = {{target(), std::addressof(v), true}, {done.core(), nullptr, false}};
-  select_outcome r = chan_select(ops, 2, wait_forever);
-  if (r.index == 1) throw std::system_error(ctx.err(), "weft: send");
-  if (r.status == chan_status::closed) throw_channel_closed("send");
-}
-
-template <class Self>
-template <cancellation C>
-void send_ops<void, Self>::send(const C& ctx) const {
-  auto done = ctx.done();
-  const select_op ops[] = {{target(), nullptr, true}, {done.core(), nullptr, false}};
-  select_outcome r = chan_select(ops, 2, wait_forever);
-  if (r.index == 1) throw std::system_error(ctx.err(), "weft: send");
-  if (r.status == chan_status::closed) throw_channel_closed("send");
-}
-
-template <class T, class Self>
-template <cancellation C>
-std::optional<T> recv_ops<T, Self>::recv(const C& ctx) const {
-  auto done = ctx.done();
-  slot<T> s;
-  const select_op ops[] = {{target(), s.address(), false}, {done.core(), nullptr, false}};
-  select_outcome r = chan_select(ops, 2, wait_forever);
-  if (r.index == 1) throw std::system_error(ctx.err(), "weft: receive");
-  if (r.status == chan_status::closed) return std::nullopt;
-  return s.take();
-}
-
-template <class Self>
-template <cancellation C>
-bool recv_ops<void, Self>::recv(const C& ctx) const {
-  auto done = ctx.done();
-  const select_op ops[] = {{target(), nullptr, false}, {done.core(), nullptr, false}};
-  select_outcome r = chan_select(ops, 2, wait_forever);
-  if (r.index == 1) throw std::system_error(ctx.err(), "weft: receive");
-  return r.status == chan_status::done;
-}
-
-}  // namespace detail
 }  // namespace weft

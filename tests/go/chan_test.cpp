@@ -1082,3 +1082,39 @@ TEST_CASE("ping-pong: two goroutines alternate strictly") {
     CHECK(pong.recv() == std::nullopt);
   });
 }
+
+TEST_CASE("chan: a request carries the channel for its answer") {
+  struct request {
+    int number;
+    chan<request> answer;
+  };
+  weft::run([] {
+    chan<request> requests;
+    weft::go([=] {
+      for (auto& r : requests) r.answer.send({r.number + 1, chan<request>(weft::nil)});
+    });
+    chan<request> answer(1);
+    requests.send({1, answer});
+    CHECK(answer.recv()->number == 2);
+    requests.close();
+  });
+}
+
+TEST_CASE("chan: with a context that is cancelled already nothing is sent or received") {
+  weft::run([] {
+    auto [ctx, cancel] = weft::with_cancel(weft::background());
+    cancel();
+    chan<int> c(100);
+    chan<void> signals(100);
+    for (int i = 0; i < 20; ++i) {
+      CHECK_THROWS_AS(c.send(1, ctx), std::system_error);
+      CHECK_THROWS_AS(signals.send(ctx), std::system_error);
+    }
+    CHECK(c.size() + signals.size() == 0);
+    c.send(1);
+    signals.send();
+    CHECK_THROWS_AS(c.recv(ctx), std::system_error);
+    CHECK_THROWS_AS(signals.recv(ctx), std::system_error);
+    CHECK(c.size() + signals.size() == 2);
+  });
+}

@@ -767,3 +767,70 @@ TEST_CASE("select: a case that was named stays whole when it is put into a list"
     CHECK(sum == 3);
   });
 }
+
+namespace {
+struct animal {
+  virtual ~animal() = default;
+};
+struct dog : animal {};
+}  // namespace
+
+TEST_CASE("select: a value of another type is whole if its case is not chosen, and in the channel if it is") {
+  weft::run([] {
+    chan<std::unique_ptr<animal>> animals(1);
+    chan<std::optional<std::string>> words(1);
+    const std::string text(100, 'x');
+    animals.send(nullptr);
+    words.send(std::nullopt);
+    auto rex = std::make_unique<dog>();
+    std::string word = text;
+    CHECK(select(on_send(animals, std::move(rex)), on_send(words, std::move(word)), on_default()) == 2);
+    REQUIRE(rex);
+    CHECK(word == text);
+    CHECK(!animals.try_send(std::move(rex)));
+    CHECK(!words.send_for(std::move(word), 1ms));
+    REQUIRE(rex);
+    CHECK(word == text);
+
+    CHECK(animals.recv());
+    CHECK(words.recv());
+    select(on_send(animals, std::move(rex)));
+    CHECK(words.try_send(std::move(word)));
+    CHECK(!rex);
+    CHECK(dynamic_cast<dog*>(animals.recv()->get()));
+    CHECK(**words.recv() == text);
+
+    // To who waits, by one that waits, and out of a list.
+    chan<std::unique_ptr<animal>> c;
+    auto receiver = weft::spawn([c] {
+      bool dogs = true;
+      for (int i = 0; i < 3; ++i) dogs = dogs && dynamic_cast<dog*>(c.recv()->get());
+      return dogs;
+    });
+    weft::yield();
+    CHECK(c.send_for(std::make_unique<dog>(), 5s));
+    select(on_send(c, std::make_unique<dog>()), on_timeout(5s));
+    std::vector<weft::select_case> list;
+    list.push_back(on_send(c, std::make_unique<dog>()));
+    select(list);
+    CHECK(receiver.join());
+  });
+}
+
+TEST_CASE("select: into a value that cannot be assigned") {
+  struct fixed {
+    const int value;
+  };
+  weft::run([] {
+    chan<fixed> c(2);
+    c.send({1});
+    c.send({2});
+    std::optional<fixed> out;
+    select(on_recv(c, out));
+    select(on_recv(c, out));
+    CHECK(out->value == 2);
+    c.close();
+    select(on_recv(c, out));
+    CHECK(!out);
+  });
+}

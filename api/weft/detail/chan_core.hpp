@@ -22,13 +22,51 @@ struct element {
   void (*destroy)(void* at) noexcept;
 };
 
+// What a sender may offer in place of a T: something that becomes one when it is taken, and stays as it is until then.
+// The address says so, by its lowest bit.
+struct conversion {
+  void (*make)(conversion* from, void* to) noexcept;
+
+  void* marked() noexcept { return reinterpret_cast<char*>(this) + 1; }
+  static bool is_marked(void* at) noexcept { return reinterpret_cast<std::uintptr_t>(at) & 1; }
+  static conversion* unmarked(void* at) noexcept { return reinterpret_cast<conversion*>(static_cast<char*>(at) - 1); }
+};
+
+// U, an rvalue of another type, is converted under the channel's lock. What may throw there is converted before.
+template <class T, class U>
+concept converts_when_taken =
+    std::is_class_v<U> && !std::is_const_v<U> && !std::is_same_v<U, T> && !std::is_trivially_copyable_v<T> &&
+    alignof(T) % 2 == 0 && std::is_nothrow_constructible_v<T, U>;
+
+template <class T, class U>
+class conversion_of : public conversion {
+ public:
+  explicit conversion_of(U& from) noexcept
+      : conversion{[](conversion* c, void* to) noexcept {
+          ::new (to) T(std::move(static_cast<conversion_of*>(c)->from_));
+        }},
+        from_(from) {}
+
+ private:
+  U& from_;
+};
+
 template <class T>
 inline constexpr element element_of = [] {
+  static_assert(std::is_object_v<T> && !std::is_const_v<T> && std::is_nothrow_move_constructible_v<T> &&
+                    std::is_nothrow_destructible_v<T>,
+                "chan<T>: T must be movable without exceptions, so that no value is lost half-way");
   if constexpr (std::is_trivially_copyable_v<T>) {
     return element{sizeof(T), alignof(T), nullptr, nullptr};
   } else {
     return element{sizeof(T), alignof(T),
-                   [](void* to, void* from) noexcept { ::new (to) T(std::move(*static_cast<T*>(from))); },
+                   [](void* to, void* from) noexcept {
+                     if constexpr (alignof(T) % 2 == 0) {
+                       if (conversion::is_marked(from))
+                         return conversion::unmarked(from)->make(conversion::unmarked(from), to);
+                     }
+                     ::new (to) T(std::move(*static_cast<T*>(from)));
+                   },
                    [](void* at) noexcept { static_cast<T*>(at)->~T(); }};
   }
 }();

@@ -16,6 +16,8 @@
 //   G*        ready    the poller, or poll_try_again                            they ready the G
 //   G*        nil      a deadline or close                                      they ready the G
 //   nil       ready    the poller, or poll_try_again
+//   ready     nil      the goroutine: poll_reset, before it tries; finish_wait, after the poller has woken it
+//   wait      nil      the goroutine, in prepare_wait: it is closed, or too late, already
 //
 // One goroutine waits per direction; others take turns above (api/src/net).
 //

@@ -1,5 +1,9 @@
 #include "runtime/asymmetric.hpp"
 
+#include "runtime/fatal.hpp"
+
+#include <cerrno>
+#include <cstring>
 #include <linux/membarrier.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -22,8 +26,13 @@ bool membarrier_works() noexcept {
 void heavy_barrier() noexcept {
   full_fence();
   if (!membarrier_works()) return;
-  // Once registered, only a passing lack of memory can fail it.
-  while (::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) ::sched_yield();
+  // Once registered, only a passing lack of memory can fail it, or a filter of system calls that was set since.
+  while (::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) {
+    if (errno != ENOMEM) {
+      fatal("membarrier: {}: it worked when the program began, and must be allowed on", strerrordesc_np(errno));
+    }
+    ::sched_yield();
+  }
 }
 
 }  // namespace weft::rt

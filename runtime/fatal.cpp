@@ -30,14 +30,25 @@ constinit atomic<bool> dying{false};
 
 }  // namespace
 
-void write_all(int fd, std::string_view text) noexcept {
-  sigset_t pipe, before, pending;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  // The write that fails sends it to this thread. One that was pending already is somebody else's and stays.
-  ::pthread_sigmask(SIG_BLOCK, &pipe, &before);
+no_sigpipe::no_sigpipe() noexcept {
+  sigset_t pending;
+  sigemptyset(&pipe_);
+  sigaddset(&pipe_, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
   ::sigpending(&pending);
-  const bool theirs = sigismember(&pending, SIGPIPE) == 1;
+  theirs_ = sigismember(&pending, SIGPIPE) == 1;
+}
+
+no_sigpipe::~no_sigpipe() {
+  if (failed_ && !theirs_) {
+    const timespec at_once{};
+    while (::sigtimedwait(&pipe_, nullptr, &at_once) < 0 && errno == EINTR) continue;
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+void write_all(int fd, std::string_view text) noexcept {
+  no_sigpipe quiet;
   while (!text.empty()) {
     const ssize_t n = ::write(fd, text.data(), text.size());
     if (n >= 0) {
@@ -46,11 +57,7 @@ void write_all(int fd, std::string_view text) noexcept {
       break;
     }
   }
-  if (!text.empty() && errno == EPIPE && !theirs) {
-    const timespec at_once{};
-    while (::sigtimedwait(&pipe, nullptr, &at_once) < 0 && errno == EINTR) continue;
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!text.empty()) quiet.write_failed(errno);
 }
 
 void print_error(std::string_view text) noexcept { write_all(STDERR_FILENO, text); }

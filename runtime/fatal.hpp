@@ -11,6 +11,8 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <string_view>
 
@@ -18,6 +20,21 @@ namespace weft::rt {
 
 [[noreturn]] void fatal_message(std::string_view message) noexcept;
 [[noreturn]] void assert_failed(const char* condition, const char* file, int line, std::string_view values) noexcept;
+
+// While it lives, a write of the calling thread into a pipe that nobody reads any more raises no SIGPIPE. The write
+// that fails sends that to this thread; one that was pending already is somebody else's and stays. Async-signal-safe.
+class no_sigpipe {
+ public:
+  no_sigpipe() noexcept;
+  ~no_sigpipe();
+  no_sigpipe(const no_sigpipe&) = delete;
+  no_sigpipe& operator=(const no_sigpipe&) = delete;
+  void write_failed(int error) noexcept { failed_ |= error == EPIPE; }
+
+ private:
+  sigset_t pipe_, before_;
+  bool theirs_, failed_ = false;
+};
 
 // write(2), again until all is written; no SIGPIPE where it goes into a pipe that nobody reads any more, since the
 // disposition of that is the program's. Async-signal-safe.

@@ -119,6 +119,8 @@ struct alignas(64) G {
   note thread_note;                 // kind foreign: what its park sleeps on
   float_control floating{};         // what it begins with
   bool system = false;              // ours: not counted, not shown
+  // Where a plain thread starts it, the run() it is for. In that thread's own G: of the last one that it started.
+  std::uint64_t run = 0;
 
   std::uint8_t marks() const noexcept { return marks_word.load(relaxed); }
   void set_mark(std::uint8_t m) noexcept { marks_word.store(marks() | m, relaxed); }

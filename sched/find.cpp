@@ -313,7 +313,8 @@ bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
   return true;
 }
 
-// The earliest timer, stopped ones left out: nobody shall sleep for them, and they shall not hide a deadlock.
+// The earliest timer, stopped ones mostly left out (timer_heap::tidy): nobody shall sleep for them, and they shall not
+// hide a deadlock.
 nanos tidy_timers() noexcept {
   std::uint32_t n = sched.procs.load(acquire);
   for (std::uint32_t i = 0; i < n; ++i) sched.all_ps[i].load(acquire)->timers.tidy();

@@ -146,6 +146,10 @@ bool leave_behind(M* m) noexcept {
 
 }  // namespace
 
+bool is_over(std::uint64_t run) noexcept {
+  return sched.shutting_down.load(relaxed) || !sched.running.load(relaxed) || sched.run_number.load(relaxed) != run;
+}
+
 void start_runtime(const scheduler_options& options) {
   if (started.exchange(true, seq_cst)) throw std::logic_error("weft::run(): a runtime is running already");
   begin_as_only_copy();
@@ -166,6 +170,7 @@ void start_runtime(const scheduler_options& options) {
     if (options.hazard) watch_mutexes();
     sched.follow_cpus.store(options.follow_cpus, relaxed);
     pthread_sigmask(SIG_SETMASK, nullptr, &sched.signal_mask);
+    sigdelset(&sched.signal_mask, SIGSEGV);  // blocked, it kills without a word, and a stack overflow goes unreported
     limit_guards(options.guards);
     measure_stacks(options.measure_stacks);
     for (std::uint32_t i = 0; i < options.procs; ++i) make_p(i);
@@ -259,7 +264,7 @@ void stop_runtime() noexcept {
     ended += p->count.ended.get();
   }
   empty_all_caches();
-  sched.ended_before = spawned - ended;
+  sched.ended_before.store(spawned - ended, relaxed);
   end_as_only_copy();
   started.store(false, seq_cst);
 }

@@ -107,8 +107,9 @@ struct timed_commit {
 };
 
 void commit_timed(G* g, void* arg) noexcept {
-  // Everything is read first: after `commit` the goroutine may run and its stack be gone. The timer is armed first, so
-  // that the wait's other party finds a wait that is complete.
+  // The timer is armed first, so that the wait's other party finds a wait that is complete. Everything of this frame is
+  // read before: once the timer is armed it may fire, and the goroutine run. It gets no further than to the lock that
+  // `commit` gives back: so a timed wait holds one, or has no `commit`.
   timed_commit c = *static_cast<timed_commit*>(arg);
   arm_timer(owner_of(g), c.timer);
   if (c.commit) c.commit(g, c.arg);
@@ -303,7 +304,7 @@ G* end_goroutine() noexcept {
   P* p = m->p.load(relaxed);
   if (WEFT_UNLIKELY(stack_canaries_in_use())) stack_check_canary(g);
   if (WEFT_UNLIKELY(g->marks() & mark::tied)) untie(m);
-  if (!g->system) p->count.ended.add();
+  if (!g->system) p->count.ended.add_release();
   G* next = WEFT_UNLIKELY(must_visit_scheduler(m, p)) ? nullptr : next_local(m, p, stack_to::leave);
   g->set_state(g_state::running, g_state::dead);
   if (next && !next->context) {

@@ -11,8 +11,8 @@
 // The design is Go's. An M that has no work "spins": it looks at all queues for a bounded time. Whoever makes work
 // ready wakes one M, as a spinning one, if a P idles and nobody spins (wakep). The M that finds work stops spinning,
 // and wakes the next if it sees more (resetspinning). So parallelism unfolds step by step, and a burst of ready
-// goroutines does not wake a thundering herd. Go's M wakes the next unseen; on a program that runs one goroutine at a
-// time, that is a thread woken in vain for each.
+// goroutines does not wake a thundering herd. Go's M wakes the next without a look; where one goroutine is ready at a
+// time, each of these is a thread woken in vain.
 //
 // append-check-wake, the protocol that loses no wake-up:
 //
@@ -94,6 +94,11 @@ void wake_sysmon() noexcept {
   sched.sysmon_note.wakeup();
 }
 
+void hurry_sysmon() noexcept {
+  // relaxed: whoever is not seen here is looked after when the pause is over.
+  if (sched.sysmon_pauses.load(relaxed) && sched.sysmon_pauses.exchange(false, relaxed)) sched.sysmon_pause.wakeup();
+}
+
 // --- M holds P
 
 void acquirep(M* m, P* p) noexcept {
@@ -136,15 +141,24 @@ void* m_thread(void* arg) noexcept {
   return nullptr;
 }
 
-// Throws nothing: null if there is no memory or no thread to be had; *error says why. A spare one may be beyond the
-// limit, and sleeps until it is woken.
-M* new_m(P* p, bool spinning, int* error, G* first = nullptr, bool spare = false) noexcept {
+std::uint64_t present_run() noexcept { return sched.run_number.load(relaxed); }
+
+// How an M begins.
+struct first_task {
+  P* p = nullptr;         // what it holds, or null: it sleeps until it is woken, and may be beyond max_threads
+  bool spinning = false;  // it looks for work; the caller has counted it
+  G* picked = nullptr;    // what it runs first
+};
+
+// Throws nothing: null if the run() is over, or there is no memory or no thread to be had; *error says why.
+M* new_m(const first_task& task, std::uint64_t run, int* error) noexcept {
+  const bool spare = !task.p;
   std::unique_ptr<M> m;
   std::uint32_t id;
   {
     lock_guard hold(sched.mutex);
     *error = EAGAIN;
-    if (sched.shutting_down.load(relaxed) || (!spare && sched.live_ms >= sched.options.max_threads)) return nullptr;
+    if (is_over(run) || (!spare && sched.live_ms >= sched.options.max_threads)) return nullptr;
     m.reset(new (std::nothrow) M);
     if (!m) {
       *error = ENOMEM;
@@ -162,10 +176,10 @@ M* new_m(P* p, bool spinning, int* error, G* first = nullptr, bool spare = false
   m->g0.thread = m.get();
   m->g = &m->g0;
   m->random = random_source(0x9e3779b97f4a7c15u * (id + 1));
-  m->next_p = p;
-  m->picked = first;
+  m->next_p = task.p;
+  m->picked = task.picked;
   m->begins_idle = spare;
-  m->spinning.store(spinning, relaxed);
+  m->spinning.store(task.spinning, relaxed);
   if (sched.options.hazard) m->requests.fetch_or(request::hazard, relaxed);
 
   M* raw = m.release();  // belongs to its thread, and to all_ms
@@ -244,8 +258,6 @@ bool thread_was_refused() noexcept {
   return refused != 0 && nanotime() - refused < ask_again_after;
 }
 
-}  // namespace
-
 // When no thread can be had, because the system refuses it or by options::max_threads, the P idles although it is
 // wanted ("threads lack"). What it would have run is for the Ms that there are, in the global queue; its timers stay
 // where they are. The Ms that run goroutines look at both as they come by (find_runnable); if they do not come by,
@@ -262,6 +274,34 @@ bool thread_was_refused() noexcept {
 //     All of them seq_cst: if L2 does not read D1 or P1, that comes later, and sees L1.
 //     An M that comes back without its P, from a call or because it computed, takes its turn like all others then,
 //     instead of an idle P: it may be the only one, and never come by the scheduler.
+//
+//     A thread of the program's may come so late that the P it took belongs to another run() by then: it forgets it.
+//     But as long as it counted as spinning, those of the new run() left their wake-ups to it.
+void start_new_m(P* p, bool spinning, std::uint64_t run) noexcept {
+  int error;
+  if (!thread_was_refused() && new_m({.p = p, .spinning = spinning}, run, &error)) return;
+  bool late;
+  {
+    lock_guard hold(sched.mutex);
+    late = is_over(run);
+    if (!late && wake_some_idle_m(p, spinning)) return;  // it went to sleep meanwhile
+    if (spinning) sched.spinning.fetch_sub(1, seq_cst);
+    if (!late) {
+      bool inherit;
+      while (G* g = p->runq.get(&inherit)) global_put(g);
+      idle_p_put(p);
+      sched.threads_lack.store(true, seq_cst);  // L1
+    }
+  }
+  if (late) return wakep();
+  if (sched.dozer.load(seq_cst)) return rouse_dozer();                 // L2
+  if (sched.last_poll.load(seq_cst) != 0) return warn_of_no_thread();  // L2
+  // Not for what is some P's very next: two that talk would break it off for each word.
+  if (work_in_rings()) netpoll_break();
+}
+
+}  // namespace
+
 void startm(P* p, bool spinning) noexcept {
   std::uint64_t run;
   {
@@ -273,25 +313,9 @@ void startm(P* p, bool spinning) noexcept {
     }
     sched.thread_wakeups.fetch_add(1, relaxed);
     if (wake_some_idle_m(p, spinning)) return;
-    run = sched.run_number.load(relaxed);
+    run = present_run();
   }
-  int error;
-  if (!thread_was_refused() && new_m(p, spinning, &error)) return;
-  {
-    lock_guard hold(sched.mutex);
-    bool over = sched.shutting_down.load(relaxed) || sched.run_number.load(relaxed) != run;
-    if (!over && wake_some_idle_m(p, spinning)) return;  // it went to sleep meanwhile
-    if (spinning) sched.spinning.fetch_sub(1, seq_cst);
-    if (over) return;
-    bool inherit;
-    while (G* g = p->runq.get(&inherit)) global_put(g);
-    idle_p_put(p);
-    sched.threads_lack.store(true, seq_cst);  // L1
-  }
-  if (sched.dozer.load(seq_cst)) return rouse_dozer();                 // L2
-  if (sched.last_poll.load(seq_cst) != 0) return warn_of_no_thread();  // L2
-  // Not for what is some P's very next: two that talk would break it off for each word.
-  if (work_in_rings()) netpoll_break();
+  start_new_m(p, spinning, run);
 }
 
 void wake_idle_m(M* m, P* p, bool spinning) noexcept {
@@ -315,14 +339,14 @@ bool pass_on(M* m, G* g) noexcept {
   }
   P* p = releasep(m);
   int error;
-  if (new_m(p, false, &error, g)) return true;
+  if (new_m({.p = p, .picked = g}, present_run(), &error)) return true;
   acquirep(m, p);
   return false;
 }
 
 int start_spare_m() noexcept {
   int error;
-  M* m = new_m(nullptr, false, &error, nullptr, true);
+  M* m = new_m({}, present_run(), &error);
   lock_guard hold(sched.mutex);
   sched.spare_starts = false;
   if (!m) return error;
@@ -343,7 +367,7 @@ void start_first_m() {
   // Spinning: it looks for main, and nobody starts another M for that.
   sched.spinning.fetch_add(1, seq_cst);
   int error;
-  if (new_m(p, true, &error)) return;
+  if (new_m({.p = p, .spinning = true}, present_run(), &error)) return;
   sched.spinning.fetch_sub(1, seq_cst);
   {
     lock_guard hold(sched.mutex);
@@ -397,6 +421,7 @@ void wakep(help h) noexcept {
     return;
   }
   P* p;
+  std::uint64_t run;
   {
     lock_guard hold(sched.mutex);
     p = sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed) ? nullptr : idle_p_get();
@@ -406,8 +431,11 @@ void wakep(help h) noexcept {
       sched.spinning.fetch_sub(1, seq_cst);
       return;
     }
+    sched.thread_wakeups.fetch_add(1, relaxed);
+    if (wake_some_idle_m(p, true)) return;
+    run = present_run();
   }
-  startm(p, true);
+  start_new_m(p, true, run);
 }
 
 bool timer_wants_poller() noexcept {
@@ -453,7 +481,8 @@ void handoffp(P* p) noexcept {
       sched.spinning.compare_exchange_strong(none, 1, seq_cst, relaxed)) {
     return startm(p, true);
   }
-  nanos when;
+  nanos when = 0;
+  bool start;
   {
     lock_guard hold(sched.mutex);
     if (sched.world_stopping.load(relaxed)) {
@@ -463,17 +492,14 @@ void handoffp(P* p) noexcept {
     }
     // Whoever gives a P up sleeps in the poller if nobody does. Here the P is given up for an M that does not.
     bool last = sched.idle_ps.load(relaxed) == sched.procs.load(relaxed) - 1;
-    bool start =
-        sched.global_size.load(relaxed) != 0 || poller_is_wanted() || (last && sched.last_poll.load(relaxed) != 0);
+    start = sched.global_size.load(relaxed) != 0 || poller_is_wanted() || (last && sched.last_poll.load(relaxed) != 0);
     if (!start) {
       when = p->timers.wake_when();
       idle_p_put(p);
-    } else {
-      when = -1;
     }
   }
-  if (when < 0) return startm(p, false);
-  if (when > 0) wake_net_poller(when);
+  if (start) return startm(p, false);
+  if (when != 0) wake_net_poller(when);
   if (anything_queued()) wakep();  // S3: made ready by somebody who saw no P idle
 }
 

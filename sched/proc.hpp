@@ -1,4 +1,4 @@
-// The scheduler's verbs; names and meanings as in Go's proc.go. The essay is in proc.cpp.
+// The scheduler's verbs. What Go's proc.go has, too, has its name and meaning. The essay is in proc.cpp.
 #pragma once
 
 #include "netpoll/poll_desc.hpp"
@@ -19,15 +19,16 @@ void startm(P* p, bool spinning) noexcept;  // an M runs p (null: an idle one); 
 void start_first_m();                       // throws std::system_error: without a thread nothing would ever run
 void warn_of_no_thread() noexcept;          // startm found none (thread_limit.cpp); once
 void wake_idle_m(M* m, P* p, bool spinning) noexcept;  // sched: m, which idles, goes on with p
-int start_spare_m() noexcept;       // one that idles, also beyond options::max_threads; 0, or an error
-bool pass_on(M* m, G* g) noexcept;  // g, and m's P, to another M; false: there is none to be had
-void stopm(M* m) noexcept;          // sleeps until it is passed a P or the runtime ends
-void handoffp(P* p) noexcept;       // the caller owns p and cannot run it
+int start_spare_m() noexcept;                     // one that idles, also beyond options::max_threads; 0, or an error
+[[nodiscard]] bool pass_on(M* m, G* g) noexcept;  // g, and m's P, to another M; false: there is none to be had
+void stopm(M* m) noexcept;                        // sleeps until it is passed a P or the runtime ends
+void handoffp(P* p) noexcept;                     // the caller owns p and cannot run it
 void acquirep(M* m, P* p) noexcept;
 P* releasep(M* m) noexcept;
 void m_main(M* m) noexcept;      // an M's life
 void join_gone_ms() noexcept;    // Ms whose threads have ended
 void wake_sysmon() noexcept;     // sched: ends its deep sleep
+void hurry_sysmon() noexcept;    // ends its pause, if that is long
 void idle_p_put(P* p) noexcept;  // sched
 P* idle_p_get() noexcept;        // sched
 // sched: for an M that lost its P and has a goroutine to run. Null: it gives way.
@@ -64,6 +65,11 @@ inline void put_back(P* p, G* g) noexcept {
   if (sched.idle_ps.load(seq_cst) != 0) wakep();  // A2
 }
 
+// --- an M whose goroutine cannot go on just now (enter.cpp)
+// The goroutine goes to the end of the global queue and its M looks for something else; an M without a P goes to sleep
+// there. Inside the runtime; returns on the M that picked the goroutine up.
+M* give_way(M* m) noexcept;
+
 // --- goroutines that have not begun, beside many threads without a P (newcomers.cpp)
 bool put_newcomer_aside(P* p, G* g) noexcept;  // by p's owner; true: g has not begun, and shall not just now
 G* take_newcomer(P* p) noexcept;               // by p's owner; null: there is none, or it is nobody's turn
@@ -72,13 +78,14 @@ std::size_t newcomers_aside() noexcept;
 bool newcomers_want(P* p) noexcept;   // sysmon: they wait for the goroutine that p runs
 void make_newcomers_wait() noexcept;  // from now on, or go on: each P goes by the scheduler's loop
 void let_newcomers_begin() noexcept;
-void return_turn(P* p) noexcept;     // by p's owner, if p has it: what began by it parks, yields or ends
-bool take_turn_away(P* p) noexcept;  // sched: by whoever took p; false: it was not there
-bool keep_turn(P* p) noexcept;       // by whoever took p from a call: its goroutine blocks, the turn is the caller's
-bool withhold_turn() noexcept;       // false: some P has it
-void give_turn_back() noexcept;      // what was taken away or withheld
-bool suspect(const void* kind) noexcept;  // one that was started there computes for long; false: nothing new
-void acquit(const void* kind) noexcept;   // one does not; the turn is given back afterwards
+void return_turn(P* p) noexcept;                   // by p's owner, if p has it: what began by it parks, yields or ends
+[[nodiscard]] bool take_turn_away(P* p) noexcept;  // sched: by whoever took p; false: it was not there
+[[nodiscard]] bool keep_turn(
+    P* p) noexcept;  // by whoever took p from a call: its goroutine blocks, the turn is the caller's
+[[nodiscard]] bool withhold_turn() noexcept;  // false: some P has it
+void give_turn_back() noexcept;               // what was taken away or withheld
+bool suspect(const void* kind) noexcept;      // one that was started there computes for long; false: nothing new
+void acquit(const void* kind) noexcept;       // one does not; the turn is given back afterwards
 void make_suspects_wait() noexcept;
 void let_suspects_begin() noexcept;
 
@@ -108,7 +115,7 @@ bool must_migrate(const M* m, const G* g) noexcept;  // g, which m has picked, w
 void forget_held_locks() noexcept;  // of what ran on this thread before
 
 // --- taking Ps, stopping the world (preempt.cpp, world.cpp)
-bool detach_running(P* p) noexcept;                // sched: takes p from an M in user code; the caller owns p then
+[[nodiscard]] bool detach_running(P* p) noexcept;  // sched: takes p from an M in user code; the caller owns p then
 void forget_detached(M* m) noexcept;               // sched: it came back
 void note_detached(M* m, bool computes) noexcept;  // sched: what it does without a P
 // Inside the runtime; the caller's P is stopped too. False: some still run, and `deadline` came first, or without one
@@ -127,10 +134,7 @@ void enter_syscall() noexcept;
 void exit_syscall() noexcept;
 M* finish_syscall(M* m) noexcept;  // from enter_slow
 
-// The goroutine goes to the end of the global queue and its M looks for something else; an M without a P goes to sleep
-// there. Inside the runtime; returns on the M that picked the goroutine up.
-M* give_way(M* m) noexcept;
-bool retake_syscall(P* p) noexcept;  // true: the caller owns p
+[[nodiscard]] bool retake_syscall(P* p) noexcept;  // true: the caller owns p
 
 // --- spawning (spawn.cpp)
 G* spawn_begin(std::size_t stack_size);  // 0: default. Throws std::bad_alloc, std::logic_error
@@ -144,7 +148,8 @@ inline void* closure_room(G* g, std::size_t size, std::size_t align) {  // null:
 bool begins_at_once(const P* p, const G* g) noexcept;    // there is a stack for it: no system call is needed
 void begin(P* p, G* g) noexcept;                         // g has not begun: now it can be switched to
 void recycle(P* p, G* g) noexcept;                       // g has ended, and nobody is on its stack
-void empty_idle_caches(M* m) noexcept;                   // of free Gs and stacks: of m's P and of idle ones
+void empty_caches(P* p) noexcept;                        // of free Gs and stacks; the caller owns p
+void empty_idle_caches(M* m) noexcept;                   // of m's P and of idle ones
 void empty_all_caches() noexcept;                        // of all Ps; nobody runs
 void begin_room_for_goroutines(std::size_t stack_size);  // as a run() begins; throws std::bad_alloc
 void make_room_for_goroutines();                         // throws std::bad_alloc
@@ -165,6 +170,9 @@ void let_threads_wait_for_io() noexcept;    // a run() begins
 void send_threads_away_from_io() noexcept;  // it ends: threads of the user's that wait are told "closing"
 
 // --- life and death (lifecycle.cpp, dead.cpp, dump.cpp)
+// sched. What a thread of the program's began, or took, in that run() is of no use any more: it may stand still while
+// one ends and the next begins.
+bool is_over(std::uint64_t run) noexcept;
 void start_runtime(const scheduler_options& options);  // throws std::system_error, std::bad_alloc, std::logic_error
 void stop_runtime() noexcept;                          // by the thread that started it: see lifecycle.cpp
 void check_dead() noexcept;                            // sched

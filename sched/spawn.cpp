@@ -13,6 +13,10 @@
 // keep free in their caches. What earlier runs left behind is counted apart: it keeps its Gs and its stacks. All of it
 // changes under sched.room: a plain thread's go() may ask for room while one run() ends and the next begins, and must
 // not raise the room of the one by what was reserved in the other's class.
+//
+// Such a go() may also have its room of one run() and be ready for the next. Its goroutine never runs, as if it had
+// come a moment before the end: there is no room for it in the next (G::run, spawn_commit). A task's join() does not
+// wait for it then, so it must not run, either: what it refers to may be gone.
 
 #include "runtime/copies.hpp"
 #include "runtime/g_pool.hpp"
@@ -159,6 +163,7 @@ void begin_room_for_goroutines(std::size_t stack_size) {
 G* spawn_begin(std::size_t stack_size) {
   runtime_scope scope;
   P* p = scope.m() ? scope.m()->p.load(relaxed) : nullptr;
+  const std::uint64_t run = p ? 0 : sched.run_number.load(relaxed);
   G* g = p ? take_free_g(p) : nullptr;
   while (WEFT_UNLIKELY(!g)) {
     g = g_take(sched.goroutine_room.load(relaxed));
@@ -173,6 +178,7 @@ G* spawn_begin(std::size_t stack_size) {
       throw;
     }
   }
+  if (WEFT_UNLIKELY(!p)) g->run = run;
   return g;
 }
 
@@ -197,15 +203,10 @@ bool begins_at_once(const P* p, const G* g) noexcept { return g->own_stack || p-
 
 void begin(P* p, G* g) noexcept { begin_on(g, g->own_stack ? g->own_stack : take_stack(p)); }
 
-namespace {
-
-// The caller owns p.
 void empty_caches(P* p) noexcept {
   while (G* g = p->free_gs.pop()) g_put(&g, 1);
   while (stack* s = p->free_stacks.pop()) stack_put(s->origin, &s, 1);
 }
-
-}  // namespace
 
 void empty_idle_caches(M* m) noexcept {
   P* mine = m->p.load(relaxed);
@@ -240,13 +241,18 @@ std::uint64_t spawn_commit(G* g) noexcept {
   std::uint64_t id = next_id(p);
   g->id = id;
   g->floating.read_here();
-  g->set_state(g_state::idle, g_state::runnable);
   if (p) {
+    g->set_state(g_state::idle, g_state::runnable);
     time_one_in_64(g, g->system ? 1 : p->count.spawned.add());
     h = runqput_next(p, g);  // A1
   } else {
     lock_guard hold(sched.mutex);
-    if (!sched.running.load(relaxed) || sched.shutting_down.load(relaxed)) return id;  // it never runs
+    scope.g()->run = g->run;
+    if (is_over(g->run)) {
+      g->abandon();
+      return id;
+    }
+    g->set_state(g_state::idle, g_state::runnable);
     if (!g->system) sched.foreign_spawned.fetch_add(1, relaxed);
     time_one_in_64(g, sched.foreign_spawned.load(relaxed));
     global_put(g);
@@ -265,12 +271,12 @@ void recycle(P* p, G* g) noexcept {
 
 std::size_t count_goroutines() noexcept {
   if (!sched.running.load(acquire)) return 0;
-  // Ended first: a goroutine that starts and ends in between is then not counted at all, rather than as minus one.
-  std::uint64_t ended = sched.ended_before;
+  // Ended first: one that starts and ends in between counts as alive. Who sees that one has ended sees that it began.
+  std::uint64_t ended = sched.ended_before.load(relaxed);
   for (auto& slot : sched.all_ps) {
     P* p = slot.load(acquire);
     if (!p) break;
-    ended += p->count.ended.get();
+    ended += p->count.ended.get_acquire();
   }
   std::uint64_t spawned = sched.foreign_spawned.load(relaxed);
   for (auto& slot : sched.all_ps) {

@@ -29,11 +29,8 @@ void enter_syscall() noexcept {
     p->syscall_tick.store(p->syscall_tick.load(relaxed) + 1, relaxed);
     // release: whoever takes the P sees all that was done with it.
     p->status.store(p_status::syscall, release);
-    // sysmon may sleep deeply, if every other P idles.
-    if (WEFT_UNLIKELY(sched.sysmon_waits.load(seq_cst))) {
-      lock_guard hold(sched.mutex);
-      wake_sysmon();
-    }
+    // Others wait for the P. If this takes long they shall have it soon, and sysmon may have become slow.
+    if (sched.idle_ps.load(relaxed) == 0 && (!p->runq.empty() || sched.global_size.load(relaxed) != 0)) hurry_sysmon();
   }
   leave_runtime(m);
 }

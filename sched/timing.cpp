@@ -14,10 +14,11 @@ P* p_for_timers(M* m) noexcept {
   return p ? p : sched.all_ps[0].load(acquire);
 }
 
-// "comes by": the last goroutine of m's P has just parked: m is on its way to the poller, and will wait for this timer
-// itself. If it finds work on the way, `schedule` sends another one, if the timer is too soon for sysmon; else sysmon
-// sees to it. Only while nobody sleeps in the poller: that one might sleep for too long, and `schedule` relies on it.
-// Whoever goes to sleep there after that look sees the timer (P2). The model is tests/model/poller.pml, -DCOMES_BY.
+// "comes by": the last goroutine of m's P has just parked. m goes on to find_runnable and, if it finds nothing, sleeps
+// until this timer itself. If it finds work, `schedule` sends another M for a timer within 20 ms (timer_wants_poller);
+// sysmon sees to later ones. Not if somebody sleeps in the poller: that sleep may be too long, and `schedule` sends
+// nobody then. Whoever goes to sleep there after that look sees the timer (P2). The model is tests/model/poller.pml,
+// -DCOMES_BY.
 bool comes_by(M* m, P* p) noexcept { return m && m->g == &m->g0 && p->runq.empty(); }
 
 void armed(M* m, P* p, nanos when, bool earliest) noexcept {

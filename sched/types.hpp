@@ -42,6 +42,10 @@ class owned_counter {
   }
   std::uint64_t get() const noexcept { return value_.load(relaxed); }
 
+  // Who reads the new value sees what was counted before, here and by others of whom the owner has seen it.
+  void add_release() noexcept { value_.store(value_.load(relaxed) + 1, release); }
+  std::uint64_t get_acquire() const noexcept { return value_.load(acquire); }
+
  private:
   atomic<std::uint64_t> value_{0};
 };
@@ -101,10 +105,11 @@ struct alignas(cache_line) P {
   run_queue runq;
 
   // When, in cpu_ticks, the dispatcher must look at timers and the poller; 0: nothing to look for. Planned by the
-  // owner; a foreign thread that arms a timer here stores 1 ("now"). If the owner overwrites that, sysmon sees to it.
+  // owner; others who want it to look (a foreign thread that arms a timer here, sysmon) store 1 ("now"). If the owner
+  // overwrites that, sysmon sees to it.
   atomic<std::uint64_t> next_look{0};
   bool newcomer_first = false;  // owner: whose turn it is, a newcomer's or the global queue's
-  std::uint64_t passed_at = 0;  // owner: dispatches when one that was woken last ran before all who waited
+  std::uint64_t passed_at = 0;  // owner: dispatches(p) when one that was woken last ran before all who waited
 
   // The turn for newcomers is here (newcomers.cpp): the goroutine that runs began on it and is not known yet.
   // Written by the owner, or under sched::mutex by whoever takes the P.
@@ -158,7 +163,7 @@ struct alignas(cache_line) M : thread_state {
   atomic<G*> locked_g{nullptr};  // this M: lock_os_thread
 
   std::uint32_t pins = 0;         // this M, and sched while it idles: goroutines that are pinned to it
-  atomic<bool> in_poller{false};  // this M, if any are
+  atomic<bool> in_poller{false};  // this M; kept only while pins != 0
   g_list pinned_ready;            // sched: those of them that others took from a queue
 
   note parked;             // where it sleeps
@@ -258,7 +263,7 @@ struct scheduler {
   // sched:
   g_queue global;
   g_queue newcomers, suspects;              // put aside
-  std::size_t unsorted = 0;                 // so many of the suspects, the first, may be none any more
+  std::size_t unsorted = 0;                 // so many of them, the first, were queued before an acquittal
   std::array<const void*, 16> hog_kinds{};  // G::spawn_pc of goroutines that computed for long
   std::size_t next_hog_kind = 0;            // the oldest of them
   P* idle_p_list = nullptr;
@@ -290,7 +295,9 @@ struct scheduler {
   // Things outside the scheduler's sight that may wake a goroutine (signal channels).
   atomic<std::uint32_t> external_sources{0};
 
-  // sysmon: it sleeps deeply while every P idles.
+  // sysmon: it pauses between two looks, and sleeps deeply while every P idles.
+  atomic<bool> sysmon_pauses{false};  // for long, and may be hurried
+  note sysmon_pause;
   atomic<bool> sysmon_waits{false};
   bool suspect_dead = false;  // sched: all sleep, and only a thread that weft did not start could wake one
   note sysmon_note;
@@ -304,8 +311,8 @@ struct scheduler {
 
   // The run()s.
   atomic<std::uint64_t> run_number{0};
-  std::uint64_t ended_before = 0;        // goroutines that earlier runs left behind
-  atomic<std::uint32_t> left_behind{0};  // threads of earlier runs that never came back
+  atomic<std::uint64_t> ended_before{0};  // goroutines that earlier runs left behind
+  atomic<std::uint32_t> left_behind{0};   // threads of earlier runs that never came back
 
   // Counted by sysmon; preemptions_taken also by an M that gives way.
   atomic<std::uint64_t> preemptions{0};

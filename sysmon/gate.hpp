@@ -1,5 +1,6 @@
 // How many threads may run goroutines without a P. Beyond that, goroutines that have not begun do so one at a time
-// (sched/newcomers.cpp), and the longer one after the other the more of them keep their threads.
+// (sched/newcomers.cpp), and the more of them keep their threads, the longer is the wait for the next: each doubles it,
+// from 100 ms to a second.
 #pragma once
 
 #include "sched/types.hpp"

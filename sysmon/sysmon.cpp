@@ -1,11 +1,19 @@
 // The monitor, after Go's sysmon and retake.
 //
-// It looks every 20 µs; after 50 looks in which it took nothing, the pause doubles each time up to 10 ms, or 1 ms while
-// no P idles and timers or descriptors are waited for; and where a P seems to be stuck, not beyond the next timer.
-// Once every P idles and nothing ran since the last look, or while the world is stopped, it sleeps on a note until the
-// forced tick or the earliest timer; whoever takes a P out of idle wakes it (idle_p_get). A program that only idles
-// between its timers is looked after at the pace above: waking a thread for each of its wake-ups would cost more than
-// they do. Policy and time live here; what is done to Ps and Ms are verbs of sched.
+// Its pauses between two looks:
+//
+//   it took a P a moment ago                     20 µs; after 50 looks in vain each is twice as long, up to 10 ms
+//   no P idles, and timers or descriptors wait   the same, up to 1 ms
+//   a P seems to be stuck besides                not beyond its time slice, nor the next timer
+//   goroutines compute without a P               at least 500 µs: its share of the processors is small then
+//   a call begins on a P for which others wait    none, and then 50 µs (hurry_sysmon)
+//   every P idles                                5 ms: one may be taken and get stuck
+//
+// Once every P idles and nothing ran since the last look, or while the world is stopped, it sleeps on a note: until
+// half of the forced tick's period has passed, the next line of a trace is due or, if nobody sleeps in the poller, a
+// timer is. Whoever takes a P out of idle wakes it (idle_p_get). A program that only idles between its timers is looked
+// after every 5 ms: waking a thread for each of its wake-ups would cost more than they do. Policy and time live here;
+// what is done to Ps and Ms are verbs of sched.
 //
 // Each round: 1. poll, if nobody did for 10 ms (1 ms while no P idles); 2. a timer is overdue, whose P may be stuck, or
 // goroutines wait in the global queue or to begin, or nobody sleeps for a timer that is due soon: start an M if a P
@@ -50,7 +58,6 @@ struct monitor {
   atomic<bool> stop{false};
   atomic<bool> quit{false};    // SIGQUIT came
   atomic<bool> serves{false};  // it runs, and will see that
-  note wake_for_stop;
 };
 constinit monitor the_monitor;
 
@@ -101,7 +108,27 @@ void check_dead_again() noexcept {
   if (sched.suspect_dead) check_dead();
 }
 
-void pause(nanos d) noexcept { the_monitor.wake_for_stop.sleep_until(nanotime() + d); }
+// The pauses between looks. Somebody who hurries sysmon (hurry_sysmon) wants two looks, soon: one that sees its call,
+// and one that sees it still there. Then it is left alone for a while: calls may come one after the other.
+class look_pauses {
+ public:
+  void pause(nanos d) noexcept {
+    if (hurries_ == looks) d = std::min(d, second_look);
+    if (hurries_ == rest) d = std::min(d, hurried_at_most_every);
+    if (hurries_ != never) --hurries_;
+    const bool may_be_hurried = d > hurried_at_most_every;
+    if (may_be_hurried) sched.sysmon_pauses.store(true, relaxed);
+    sched.sysmon_pause.sleep_until(nanotime() + d);
+    // Whoever wakes sysmon to stop it, or for SIGQUIT, has said so before: it is seen after this.
+    sched.sysmon_pause.clear();
+    if (may_be_hurried && !sched.sysmon_pauses.exchange(false, relaxed)) hurries_ = looks;
+  }
+
+ private:
+  static constexpr nanos second_look = 50 * microsecond, hurried_at_most_every = millisecond;
+  enum : int { never, rest, looks };
+  int hurries_ = never;
+};
 
 // Something waits that a free P would do, and there is none.
 bool work_is_overdue(nanos now) noexcept {
@@ -258,6 +285,7 @@ void run_monitor() noexcept {
   std::uint64_t dispatched = 0;
   gate newcomers;
   retaken last;
+  look_pauses between;
   hog_watch hogs(sched.options.hog_threshold);
   while (!the_monitor.stop.load(acquire)) {
     if (idle_rounds == 0) {
@@ -265,7 +293,7 @@ void run_monitor() noexcept {
     } else if (idle_rounds > rounds_before_backoff) {
       interval = std::min(interval * 2, longest_pause);
     }
-    pause(next_pause(interval, last));
+    between.pause(next_pause(interval, last));
     if (the_monitor.quit.load(acquire)) quit();
     nanos now = nanotime();
     std::uint64_t before = std::exchange(dispatched, all_dispatches());
@@ -316,7 +344,7 @@ void* monitor_thread(void*) noexcept {
 
 void start_sysmon() {
   the_monitor.stop.store(false, relaxed);
-  the_monitor.wake_for_stop.clear();
+  sched.sysmon_pause.clear();
   the_monitor.serves.store(true, seq_cst);
   // It runs no user code: signals are for other threads.
   sigset_t all, before;
@@ -333,7 +361,7 @@ bool request_quit() noexcept {
   the_monitor.quit.store(true, seq_cst);
   if (!the_monitor.serves.load(seq_cst)) return false;
   sched.sysmon_note.wakeup();
-  the_monitor.wake_for_stop.wakeup();
+  sched.sysmon_pause.wakeup();
   return true;
 }
 
@@ -343,7 +371,7 @@ void stop_sysmon() noexcept {
     the_monitor.stop.store(true, release);
     sched.sysmon_note.wakeup();
   }
-  the_monitor.wake_for_stop.wakeup();
+  sched.sysmon_pause.wakeup();
   pthread_join(the_monitor.thread, nullptr);
 }
 

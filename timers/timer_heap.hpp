@@ -1,9 +1,8 @@
 // The timers of one P: a 4-ary heap of {when, timer}, with the lazy operations of Go 1.14.
 //
-// Stopping or changing a timer marks it (timer.hpp) and leaves its entry where it is; whoever next works on the
-// heap puts it right: at the head when entries come due (run), everywhere, in one pass,
-// when a timer was made earlier and that time has come (adjust), or when more than a quarter of the entries are
-// stopped (rebuild).
+// Stopping or changing a timer marks it (timer.hpp) and leaves its entry where it is; whoever next works on the heap
+// puts it right: at the head when entries come due (run); everywhere, in one pass (rebuild), when a timer was made
+// earlier and that time has come (adjust), or when more than a quarter of the entries are stopped.
 //
 // Two hints are read without the lock, by those who decide how long to sleep:
 //   head_when        when of the first entry, 0 if there is none
@@ -16,9 +15,9 @@
 //     one made earlier after it lowers the hint again;
 //   - who reads (wake_when, no lock) reads earliest_change first: if it sees the cleared hint, it sees the lowered head
 //     (release/acquire on earliest_change);
-//   - who lowered earliest_change answers for it and has a sleeper told; who finds a change that is as early relies on
-//     that. head_when, even if it is before both, is no reason to tell nobody: a sleeper that read the change before it
-//     was lowered may read a head_when that was raised since, as the head was stopped;
+//   - whoever lowers earliest_change has the sleeper told; whoever finds it as low already need not. An earlier
+//     head_when is no excuse, as it may be a stopped timer's: the sleeper reads the old change; the change is lowered;
+//     the stopped head is cleaned out, and head_when rises; the sleeper reads that: too late on both;
 //   - head_when and the count are set to their true values when the lock is released.
 // The model of the states and the hints is tests/model/timer.pml.
 #pragma once
@@ -81,7 +80,8 @@ class timer_heap {
   // after `now` if due ones are left (0: none). `ran` is set if any ran.
   nanos check(nanos now, bool may_clear, bool* ran, std::uint32_t at_most = std::numeric_limits<std::uint32_t>::max());
 
-  // Takes out stopped timers that wake_when() would let somebody sleep for. By whoever is about to go to sleep.
+  // By whoever is about to go to sleep: takes out stopped timers at the head, or all, if they are more than a quarter.
+  // The hint of one that was made earlier and stopped then may stay, and end one sleep in vain.
   void tidy();
 
   // Gives back most of an array that became far too large.

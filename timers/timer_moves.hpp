@@ -1,8 +1,8 @@
 // The legal moves of a timer, each in one place: which state may follow which.
 //
 // Whoever changes a state names the move, and what is not in the table does not compile. At run time a move is one
-// compare-and-swap and nothing else. A state that an operation cannot have met (memory was overwritten, a timer was
-// freed too early) ends the process, with the timer and both states.
+// compare-and-swap, or a store by who has the timer to itself, and nothing else. A state that an operation cannot have
+// met (memory was overwritten, a timer was freed too early) ends the process, with the timer and both states.
 #pragma once
 
 #include "runtime/fatal.hpp"

@@ -332,6 +332,7 @@ std::int64_t context_deadline(const context_node* node) noexcept {
 std::stop_token context_stop_token(context_node* node) {
   cancel_node* n = node->canceller;
   if (!n) return {};
+  see_to_deadline(n);
   std::optional<std::stop_source> made;
   for (;;) {
     {

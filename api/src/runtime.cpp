@@ -14,6 +14,7 @@
 #include "weft/go.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
 #include <numeric>
 #include <sched.h>
@@ -214,7 +215,7 @@ void add_threads(stats& s) noexcept {
   if (!rt::sched.running.load(rt::relaxed)) return;
   s.threads = rt::sched.live_ms;
   s.idle_threads = rt::sched.idle_ms;
-  s.locked_threads = rt::sched.idle_locked_ms;
+  s.locked_threads = static_cast<std::uint32_t>(std::max(static_cast<std::int32_t>(rt::sched.idle_locked_ms), 0));
   s.detached = rt::sched.detached_ms.load(rt::relaxed);
   s.hogs = rt::sched.hogs.load(rt::relaxed);
   for (const rt::M* m : rt::sched.all_ms) {
@@ -313,9 +314,13 @@ void dump_goroutines(std::FILE* out) {
   char part[1024];
   ssize_t n;
   ::lseek(held, 0, SEEK_SET);
-  while ((n = ::read(held, part, sizeof part)) > 0) std::fwrite(part, 1, static_cast<std::size_t>(n), out);
+  rt::no_sigpipe quiet;
+  while ((n = ::read(held, part, sizeof part)) > 0) {
+    const auto size = static_cast<std::size_t>(n);
+    if (std::fwrite(part, 1, size, out) != size) quiet.write_failed(errno);
+  }
   ::close(held);
-  std::fflush(out);
+  if (std::fflush(out) != 0) quiet.write_failed(errno);
 }
 
 }  // namespace weft

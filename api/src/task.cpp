@@ -82,7 +82,12 @@ void task_drop(task_state* t) noexcept {
 }
 
 void* task_result(task_state* t) noexcept { return t->result; }
-void task_set_id(task_state* t, std::uint64_t id) noexcept { t->id = id; }
+
+void task_set_id(task_state* t, std::uint64_t id) noexcept {
+  t->id = id;
+  if (!rt::this_m()) t->run = rt::this_thread()->g->run;
+}
+
 std::uint64_t task_id(const task_state* t) noexcept { return t->id; }
 bool task_done(const task_state* t) noexcept { return t->done.load(rt::acquire) || run_is_over(t); }
 

@@ -158,8 +158,8 @@ class task_group {
   // std::invalid_argument; later: std::logic_error.
   void set_limit(std::size_t n) {
     if (n == 0) throw std::invalid_argument("weft::task_group::set_limit: 0");
-    if (state_.use_count() > 1) {
-      throw std::logic_error("weft::task_group::set_limit: goroutines of the group are running");
+    if (state_->run.load(std::memory_order_relaxed) != 0) {
+      throw std::logic_error("weft::task_group::set_limit: goroutines of the group were started already");
     }
     state_->places.emplace(static_cast<std::ptrdiff_t>(std::min(n, static_cast<std::size_t>(semaphore::max()))));
   }

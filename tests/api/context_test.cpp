@@ -310,3 +310,10 @@ TEST_CASE("context: many cancel, come and go at once") {
   });
   REQUIRE(wrong.load() == 0);
 }
+
+TEST_CASE("context: a stop_token's deadline that comes after the run()") {
+  std::unique_ptr<weft::cancellable> c;
+  weft::run([&] { c.reset(new weft::cancellable(weft::with_timeout(weft::background(), 1ms))); });
+  std::this_thread::sleep_for(5ms);
+  CHECK(c->ctx.stop_token().stop_requested());
+}

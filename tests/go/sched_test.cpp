@@ -382,6 +382,25 @@ TEST_CASE("blocking: others run meanwhile, at one P") {
       {.procs = 1});
 }
 
+// sysmon looks every 10 ms when nothing happens for a while.
+TEST_CASE("blocking: who waits for the only P has it soon") {
+  weft::run(
+      [] {
+        auto soonest = clock::duration::max();
+        for (int i = 0; i < 20 && soonest > 3ms; ++i) {
+          compute_for(30ms);
+          clock::time_point began;
+          auto other = weft::spawn([&] { began = clock::now(); });
+          auto called = clock::now();
+          weft::blocking([] { std::this_thread::sleep_for(40ms); });
+          other.join();
+          soonest = std::min(soonest, began - called);
+        }
+        CHECK(soonest <= 3ms);
+      },
+      {.procs = 1});
+}
+
 TEST_CASE("blocking: returns values, references and nothing, lets exceptions through, nests, and works anywhere") {
   int x = 5;
   CHECK(weft::blocking([] { return 3; }) == 3);
@@ -1742,6 +1761,15 @@ TEST_CASE("options: a shutdown_grace for ever is one") {
       },
       {.procs = 2, .shutdown_grace = std::chrono::nanoseconds::max()});
   CHECK(ended);
+}
+
+TEST_CASE("task_group: a limit comes before the first go()") {
+  weft::run([] {
+    weft::task_group g;
+    g.go([] {});
+    g.wait();
+    CHECK_THROWS_AS(g.set_limit(1), std::logic_error);
+  });
 }
 
 TEST_CASE("task_group: the largest limit is none") {

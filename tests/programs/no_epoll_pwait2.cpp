@@ -4,35 +4,19 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <cstddef>
 #include <cstdio>
-#include <iterator>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <system_error>
 #include <unistd.h>
 #include <vector>
 #include <weft/weft.hpp>
 
+#include "tests/programs/support/forbid.hpp"
+
 using namespace std::chrono_literals;
 using clk = std::chrono::steady_clock;
 
 namespace {
-
-bool forbid_epoll_pwait2() {
-  sock_filter code[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_epoll_pwait2, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  sock_fprog filter{std::size(code), code};
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return false;
-  if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) return false;
-  return ::syscall(SYS_epoll_pwait2, -1, nullptr, 0, nullptr, nullptr, 0) == -1 && errno == ENOSYS;
-}
 
 // Half of the times: on a loaded machine some are later.
 clk::duration median(std::vector<clk::duration>& d) {
@@ -61,7 +45,7 @@ void measure(const char* what, F wait) {
 }  // namespace
 
 int main() {
-  if (!forbid_epoll_pwait2()) {
+  if (!forbid_system_call(SYS_epoll_pwait2, ENOSYS)) {
     std::perror("seccomp");
     return 1;
   }

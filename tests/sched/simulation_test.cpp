@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <fcntl.h>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -465,6 +466,78 @@ TEST_CASE("simulation: run() ends while others run, sleep and start goroutines")
         } catch (const std::logic_error&) {}
       }
     });
+    REQUIRE(s.run() == "");
+  }
+}
+
+// They stand still anywhere in it meanwhile, and go on in another run() than they came for.
+TEST_CASE("simulation: run() ends and begins again beside threads that start goroutines") {
+  for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
+    INFO("seed " << seed);
+    simulation s(seed);
+    s.stall_one_thread();
+    bool over = false;
+    s.add([&] {
+      for (int runs = 0; runs < 6; ++runs) {
+        weft::run(
+            [&] {
+              if (s.one_in(2)) sleep_for(s.up_to(20 * microsecond));
+              has_its_p();
+            },
+            {.procs = s.procs()});
+      }
+      over = true;
+    });
+    for (int i = 0; i < 2; ++i) {
+      s.add([&] {
+        while (!over) {
+          if (s.one_in(4)) simulation::compute(s.up_to(10 * microsecond));
+          weft::rt::interleave_point();
+          auto joined = std::make_shared<bool>(false);
+          try {
+            weft::spawn([=] {
+              has_its_p();
+              interleaving::check(!*joined, "it runs on after its join()");
+            }).join();
+          } catch (const std::logic_error&) {
+          } catch (const weft::goroutine_exited&) {}
+          *joined = true;
+        }
+      });
+    }
+    REQUIRE(s.run() == "");
+  }
+}
+
+// What somebody is woken for is not there any more.
+TEST_CASE("simulation: run() ends and begins again beside threads that wake others up") {
+  for (std::uint64_t seed = 0; seed < seeds(4000); ++seed) {
+    INFO("seed " << seed);
+    simulation s(seed);
+    s.stall_one_thread();
+    bool over = false;
+    s.add([&] {
+      for (int runs = 0; runs < 6; ++runs) {
+        weft::run(
+            [&] {
+              chan<int> c;
+              weft::go([&, c] { c.send(1); });
+              if (s.one_in(2)) simulation::compute(s.up_to(20 * microsecond));
+              c.recv();
+              has_its_p();
+            },
+            {.procs = 2 + s.procs() % 2});
+      }
+      over = true;
+    });
+    for (int i = 0; i < 2; ++i) {
+      s.add([&] {
+        while (!over) {
+          if (s.one_in(4)) simulation::compute(s.up_to(10 * microsecond));
+          weft::rt::wakep();
+        }
+      });
+    }
     REQUIRE(s.run() == "");
   }
 }

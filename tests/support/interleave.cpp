@@ -215,7 +215,8 @@ interleaving::fiber* interleaving::choose(std::size_t step) {
   }
   std::size_t from = stalled == ready_.size() ? stalled : ready_.size() - stalled;
   fiber* f = ready_[random_.below(static_cast<std::uint32_t>(from))];
-  if (stalls_ && random_.below(32) == 0) f->stalled_until = step + random_.below(1u << random_.below(12));
+  const bool may_stall = stalls_ != 0 && !(one_stalls_ && stalled != 0);
+  if (may_stall && random_.below(32) == 0) f->stalled_until = step + random_.below(1u << random_.below(stalls_));
   return f;
 }
 

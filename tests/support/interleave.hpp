@@ -50,7 +50,12 @@ class interleaving {
   void forget(std::size_t thread);
 
   // Before run(). A thread that is exchanged for another one may stand still for long.
-  void stall_threads() noexcept { stalls_ = true; }
+  void stall_threads() noexcept { stalls_ = 12; }
+  // The same, for much longer, but one at a time: the others get far meanwhile.
+  void stall_one_thread() noexcept {
+    stalls_ = 16;
+    one_stalls_ = true;
+  }
   // Before run(). Stores that are not seq_cst may be seen later. Not where plain variables of the test hand over.
   void keep_stores() noexcept { keeps_stores_ = true; }
 
@@ -110,7 +115,8 @@ class interleaving {
 
   rt::random_source random_;
   std::uint32_t switch_one_in_;
-  bool stalls_ = false;
+  unsigned stalls_ = 0;  // how long: the binary digits of the most steps
+  bool one_stalls_ = false;
   bool keeps_stores_ = false;
   rt::nanos now_ = rt::second;
   std::vector<std::unique_ptr<fiber>> fibers_;

@@ -1,0 +1,25 @@
+// A program that forbids itself, once it runs, what weft found at its start: it is told so when a P has to be taken.
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <sys/syscall.h>
+#include <weft/weft.hpp>
+
+#include "tests/programs/support/forbid.hpp"
+
+int main() {
+  if (!forbid_system_call(SYS_membarrier, EPERM)) {
+    std::perror("seccomp");
+    return 1;
+  }
+  weft::run(
+      [] {
+        weft::go([] {
+          for (auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+               std::chrono::steady_clock::now() < end;) {}
+        });
+        weft::yield();
+      },
+      {.procs = 1});
+  return 0;
+}

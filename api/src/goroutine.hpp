@@ -1,6 +1,8 @@
 // How a goroutine's user code is run: shared by go.cpp, task.cpp and runtime.cpp.
 #pragma once
 
+#include "runtime/g.hpp"
+
 #include <exception>
 
 namespace weft::detail {
@@ -13,7 +15,7 @@ struct unhandled {
   virtual ~unhandled();
 };
 
-// The report of an exception that left a goroutine, then std::terminate.
-[[noreturn]] void die_of_exception(const std::exception_ptr& e) noexcept;
+// The report of an exception that left a goroutine, then std::terminate. Null: the one that runs here.
+[[noreturn]] void die_of_exception(const std::exception_ptr& e, const rt::G* left = nullptr) noexcept;
 
 }  // namespace weft::detail

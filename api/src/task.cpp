@@ -11,6 +11,8 @@
 #include "sched/blocks.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <memory>
 #include <new>
 
 namespace weft::detail {
@@ -27,6 +29,7 @@ class task_state {
   std::uint64_t run = 0;  // which run() it belongs to
   end_waiters waiters;    // under mutex
   std::exception_ptr exception;
+  std::unique_ptr<rt::G> thrown_by;  // the goroutine's id, name and start; null: there was no memory
   void (*destroy)(void*) noexcept = nullptr;
   void* result = nullptr;
   std::size_t align = 0;
@@ -157,12 +160,22 @@ void task_detach(task_state* t) noexcept {
     t->detached = true;
     if (t->done.load(rt::relaxed)) unseen = t->exception;
   }
-  if (unseen) die_of_exception(unseen);
+  if (unseen) die_of_exception(unseen, t->thrown_by.get());
   task_release(t);
 }
 
 void task_promise::set_value() noexcept { state_->has_value = true; }
-void task_promise::set_exception(std::exception_ptr e) noexcept { state_->exception = std::move(e); }
+
+void task_promise::set_exception(std::exception_ptr e) noexcept {
+  state_->exception = std::move(e);
+  const rt::G* g = rt::this_thread()->g;
+  state_->thrown_by.reset(new (std::nothrow) rt::G);
+  if (rt::G* who = state_->thrown_by.get()) {
+    who->id = g->id;
+    who->spawn_pc = g->spawn_pc;
+    std::copy(std::begin(g->name), std::end(g->name), who->name);
+  }
+}
 
 bool task_promise::must_rethrow() noexcept {
   try {

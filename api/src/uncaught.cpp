@@ -59,8 +59,8 @@ void write_throw_site(rt::report&) noexcept {}
 
 #endif
 
-WEFT_NOINLINE void write_report(const std::type_info* type, const char* what, thrown_at where) noexcept {
-  const rt::G* g = rt::this_thread()->g;
+WEFT_NOINLINE void write_report(const std::type_info* type, const char* what, thrown_at where,
+                                const rt::G* g) noexcept {
   rt::report out(STDERR_FILENO, rt::names::demangled);
   out.line("goroutine {}: uncaught exception of type {}: {}", rt::goroutine_name(g),
            type ? out.readable(type->name()) : "(unknown)", what ? what : "(not a std::exception)");
@@ -68,8 +68,10 @@ WEFT_NOINLINE void write_report(const std::type_info* type, const char* what, th
   out.started_by(g);
 }
 
-void report_uncaught(const std::type_info* type, const char* what, thrown_at where) noexcept {
-  rt::on_roomy_stack([=] { write_report(type, what, where); });
+void report_uncaught(const std::type_info* type, const char* what, thrown_at where,
+                     const rt::G* left = nullptr) noexcept {
+  const rt::G* g = left ? left : rt::this_thread()->g;
+  rt::on_roomy_stack([=] { write_report(type, what, where, g); });
 }
 
 #if !defined(_LIBCPP_VERSION)
@@ -110,13 +112,13 @@ unhandled::~unhandled() = default;
 
 #endif
 
-void die_of_exception(const std::exception_ptr& e) noexcept {
+void die_of_exception(const std::exception_ptr& e, const rt::G* left) noexcept {
   try {
     std::rethrow_exception(e);
   } catch (const std::exception& x) {
-    report_uncaught(abi::__cxa_current_exception_type(), x.what(), thrown_at::elsewhere);
+    report_uncaught(abi::__cxa_current_exception_type(), x.what(), thrown_at::elsewhere, left);
   } catch (...) {
-    report_uncaught(abi::__cxa_current_exception_type(), nullptr, thrown_at::elsewhere);
+    report_uncaught(abi::__cxa_current_exception_type(), nullptr, thrown_at::elsewhere, left);
   }
   // The user's terminate handler finds the exception as the current one.
   try {

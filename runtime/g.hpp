@@ -98,7 +98,7 @@ struct alignas(64) G {
 
   stack* own_stack = nullptr;
   void* park_frame = nullptr;  // frame of the switch, where a traceback starts; null: it has not begun
-  // Since when it waits, in ns of the coarse clock; with mark::timed since when it is runnable, in cpu_ticks.
+  // Since when it waits, or is in a call, in ns of the coarse clock; with mark::timed since when it is runnable, in cpu_ticks.
   atomic<nanos> wait_since{0};
 
   // --- what it is: written by the spawner before the goroutine is first queued

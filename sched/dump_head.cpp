@@ -23,17 +23,18 @@ void add_duration(head_text& out, nanos d) noexcept {
 // The clock by which goroutines note when they begin to wait is sysmon's, and may be as far behind.
 constexpr nanos shortest_wait_shown = 100 * millisecond;
 
+bool waits(g_state s) noexcept { return s == g_state::waiting || s == g_state::syscall; }
+
 nanos waited(const G* g, nanos now) noexcept {
   nanos since = g->wait_since.load(acquire);  // start_timing
-  bool waits = since != 0 && state_of(g) == g_state::waiting;
-  return waits ? std::max<nanos>(now - since, 0) : 0;
+  return since != 0 && waits(state_of(g)) ? std::max<nanos>(now - since, 0) : 0;
 }
 
 void add_state(head_text& out, std::span<const dump_entry> group, nanos now) noexcept {
   const G* g = group[0].g;
   g_state state = state_of(g);
   out.add("[{}", state == g_state::waiting ? describe(g->reason) : describe(state));
-  if (state == g_state::waiting) {
+  if (waits(state)) {
     nanos shortest = forever, longest = 0;
     for (const dump_entry& e : group) {
       nanos d = waited(e.g, now);

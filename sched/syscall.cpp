@@ -21,6 +21,7 @@ void enter_syscall() noexcept {
     // Others that are pinned to this thread could not run until we are back.
     if (WEFT_UNLIKELY(m->pins != 0) && !(m->g->marks() & mark::tied)) m = leave_thread(m);
     P* p = m->p.load(relaxed);
+    m->g->wait_since.store(sched.coarse_now.load(relaxed), relaxed);
     m->g->set_state(g_state::running, g_state::syscall);
     m->requests.fetch_or(request::in_syscall, relaxed);
     m->syscall_p = p;

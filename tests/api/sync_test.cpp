@@ -1211,3 +1211,22 @@ TEST_CASE("a run() that ends while goroutines and threads fight for a mutex") {
     m.unlock();
   }
 }
+
+namespace {
+constinit weft::mutex constant_mutex;
+constinit weft::shared_mutex constant_shared_mutex;
+constinit weft::latch constant_latch{1};
+constinit weft::semaphore constant_semaphore{1};
+constinit weft::barrier<> constant_barrier{1};
+constinit weft::event constant_event;
+}  // namespace
+
+TEST_CASE("sync: what is static is there before any constructor runs") {
+  constant_latch.count_down();
+  constant_latch.wait();
+  constant_semaphore.acquire();
+  constant_barrier.arrive_and_wait();
+  constant_event.set();
+  constant_event.wait();
+  std::scoped_lock both(constant_mutex, constant_shared_mutex);
+}

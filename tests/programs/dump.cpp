@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <thread>
 #include <weft/weft.hpp>
 
 namespace {
@@ -14,6 +15,7 @@ int main() {
     weft::chan<int> c;
     weft::go({.name = "receiver"}, [=] { waits_here(c); });
     weft::go({.name = "sleeper"}, [] { weft::sleep(1h); });
+    weft::go({.name = "caller"}, [] { weft::blocking([] { std::this_thread::sleep_for(2s); }); });
     weft::sleep(10ms);
     weft::dump_goroutines(stderr);
     std::fprintf(stderr, "-- with a name, and how long\n");

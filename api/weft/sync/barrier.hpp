@@ -24,7 +24,7 @@ struct no_completion {
 
 class barrier_core {
  public:
-  explicit barrier_core(std::ptrdiff_t expected) noexcept : expected_(expected), missing_(expected) {
+  constexpr explicit barrier_core(std::ptrdiff_t expected) noexcept : expected_(expected), missing_(expected) {
     if (expected < 0) misuse(expected);
   }
   barrier_core(const barrier_core&) = delete;
@@ -66,7 +66,7 @@ class barrier {
 
   static constexpr std::ptrdiff_t max() noexcept { return PTRDIFF_MAX / 2; }
 
-  explicit barrier(std::ptrdiff_t expected, CompletionFunction f = CompletionFunction())
+  constexpr explicit barrier(std::ptrdiff_t expected, CompletionFunction f = CompletionFunction())
       : core_(expected), completion_(std::move(f)) {}
 
   // Arrives n times without waiting.

@@ -15,7 +15,7 @@ class latch {
  public:
   static constexpr std::ptrdiff_t max() noexcept { return detail::countdown::max; }
 
-  explicit latch(std::ptrdiff_t expected) noexcept : count_(valid(expected) ? expected : 0) {
+  constexpr explicit latch(std::ptrdiff_t expected) noexcept : count_(valid(expected) ? expected : 0) {
     if (!valid(expected)) [[unlikely]]
       misuse(expected);
   }
@@ -47,7 +47,7 @@ class latch {
   }
 
  private:
-  static bool valid(std::ptrdiff_t n) noexcept { return n >= 0 && n <= max(); }
+  static constexpr bool valid(std::ptrdiff_t n) noexcept { return n >= 0 && n <= max(); }
   [[noreturn]] WEFT_API void misuse(std::ptrdiff_t n) const noexcept;
 
   mutable detail::countdown count_;

@@ -19,7 +19,7 @@ class semaphore {
  public:
   static constexpr std::ptrdiff_t max() noexcept { return PTRDIFF_MAX / 4; }
 
-  explicit semaphore(std::ptrdiff_t permits) noexcept : word_(valid(permits) ? permits * permit : 0) {
+  constexpr explicit semaphore(std::ptrdiff_t permits) noexcept : word_(valid(permits) ? permits * permit : 0) {
     if (!valid(permits)) [[unlikely]]
       misuse("permits", permits);
   }
@@ -71,7 +71,7 @@ class semaphore {
   static constexpr std::int64_t waiters = 1;  // the queue is not empty: the word changes only under the bucket
   static constexpr std::int64_t permit = 2;
 
-  static bool valid(std::ptrdiff_t n) noexcept { return n >= 0 && n <= max(); }
+  static constexpr bool valid(std::ptrdiff_t n) noexcept { return n >= 0 && n <= max(); }
 
   WEFT_API bool acquire_slow(std::ptrdiff_t n, std::int64_t deadline);
   WEFT_API void release_slow(std::ptrdiff_t n) noexcept;

@@ -1,7 +1,7 @@
 // G: a goroutine. It gets a stack when it first runs, and gives it back when it ends: one that waits for its first
 // turn is this header only, its closure included if that is small.
 //
-// Who may touch a G is decided by its state, and only `set_state` changes that:
+// Who may touch a G is decided by its state. `set_state` changes that, and at the end of a run() `abandon`:
 //
 //   state      on a queue   may run   who owns the stack
 //   idle       no           no        the free list that holds it, or nobody yet
@@ -98,7 +98,8 @@ struct alignas(64) G {
 
   stack* own_stack = nullptr;
   void* park_frame = nullptr;  // frame of the switch, where a traceback starts; null: it has not begun
-  // Since when it waits, or is in a call, in ns of the coarse clock; with mark::timed since when it is runnable, in cpu_ticks.
+  // Since when it waits, or is in a call, in ns of the coarse clock; with mark::timed since when it is runnable, in
+  // cpu_ticks.
   atomic<nanos> wait_since{0};
 
   // --- what it is: written by the spawner before the goroutine is first queued

@@ -1,8 +1,7 @@
 // The jump from stack to stack, under the switch (context.hpp), which is its only user.
 //
 //   make_context<First>(top, floating)   the context of a new stack that ends at `top`: the first jump there calls
-//   First
-//                                        with the parts of its departure, and First must not return
+//                                        First with the parts of its departure; First must not return
 //   jump(d, save, to)                    leaves this stack, whose context goes to `save`, for `to`. Returns when
 //                                        somebody jumps back, with that jump's departure
 //

@@ -86,10 +86,10 @@ class wake_list {
 // Waits until readied. The caller holds `held`, through which others find its waiter; it is not held afterwards.
 void block(rt::runtime_scope& scope, rt::lock& held, rt::wait_reason why) noexcept;
 
-// The same until `deadline` (no time limit: never_ns). False: the time has passed, and w may still be queued. If there
-// is no memory for a timer, leave() unlinks w, under `held`, and std::bad_alloc follows.
 void unlock_bucket(rt::G*, void* lock) noexcept;
 
+// The same until `deadline` (no time limit: never_ns). False: the time has passed, and w may still be queued. If there
+// is no memory for a timer, leave() unlinks w, under `held`, and std::bad_alloc follows.
 template <class Leave>
 bool block_once(rt::runtime_scope& scope, sync_waiter& w, rt::lock& held, rt::wait_reason why, std::int64_t deadline,
                 Leave leave) {

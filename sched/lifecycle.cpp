@@ -146,6 +146,11 @@ bool leave_behind(M* m) noexcept {
 
 }  // namespace
 
+void abandon(G* g) noexcept {
+  if (lsan_running()) show_to_leak_sanitizer(g);
+  g->abandon();
+}
+
 bool is_over(std::uint64_t run) noexcept {
   return sched.shutting_down.load(relaxed) || !sched.running.load(relaxed) || sched.run_number.load(relaxed) != run;
 }
@@ -183,8 +188,8 @@ void start_runtime(const scheduler_options& options) {
     throw;
   }
   sched.procs.store(options.procs, release);
-  sched.run_number.fetch_add(1, relaxed);
-  sched.timer_mask.set(0);  // for good, see idle_p_put
+  sched.run_number.fetch_add(1, release);  // who begins a goroutine in this run() sees the room there is for it
+  sched.timer_mask.set(0);                 // for good, see idle_p_put
   lock_guard hold(sched.mutex);
   for (std::uint32_t i = options.procs; i-- > 0;) {
     P* p = sched.all_ps[i].load(relaxed);
@@ -247,8 +252,7 @@ void stop_runtime() noexcept {
           recycle(sched.all_ps[0].load(relaxed), g);
           return;
         }
-        if (lsan_running()) show_to_leak_sanitizer(g);
-        g->abandon();
+        abandon(g);
       },
       nullptr);
   std::uint64_t spawned = sched.foreign_spawned.load(relaxed), ended = 0;

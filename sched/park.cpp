@@ -118,8 +118,8 @@ void commit_timed(G* g, void* arg) noexcept {
 // A lock of ours may be held, and whoever wants that would never get to run.
 [[noreturn]] WEFT_NOINLINE void waits_inside(const G* g) noexcept {
   fatal(
-      "goroutine {} waits inside an operation of weft: a move constructor, an assignment or a destructor of a "
-      "channel's values may not wait",
+      "goroutine {} waits inside an operation of weft: a move constructor, a conversion, an assignment or a "
+      "destructor of a channel's values may not wait",
       g->id);
 }
 

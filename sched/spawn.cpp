@@ -163,7 +163,7 @@ void begin_room_for_goroutines(std::size_t stack_size) {
 G* spawn_begin(std::size_t stack_size) {
   runtime_scope scope;
   P* p = scope.m() ? scope.m()->p.load(relaxed) : nullptr;
-  const std::uint64_t run = p ? 0 : sched.run_number.load(relaxed);
+  const std::uint64_t run = p ? 0 : sched.run_number.load(acquire);
   G* g = p ? take_free_g(p) : nullptr;
   while (WEFT_UNLIKELY(!g)) {
     g = g_take(sched.goroutine_room.load(relaxed));
@@ -249,7 +249,7 @@ std::uint64_t spawn_commit(G* g) noexcept {
     lock_guard hold(sched.mutex);
     scope.g()->run = g->run;
     if (is_over(g->run)) {
-      g->abandon();
+      abandon(g);
       return id;
     }
     g->set_state(g_state::idle, g_state::runnable);

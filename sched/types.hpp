@@ -221,7 +221,7 @@ enum class main_state : std::uint8_t { not_begun, runs, ended };
 
 struct scheduler {
   scheduler_options options;
-  sigset_t signal_mask{};  // of the thread that called run(): every M has it, whichever thread starts the M
+  sigset_t signal_mask{};  // every M's, whichever thread starts it: that of run()'s caller, without SIGSEGV
 
   // Read by every dispatch, written seldom.
   alignas(cache_line) atomic<bool> world_stopping{false};

@@ -5,15 +5,17 @@
 //   it took a P a moment ago                     20 µs; after 50 looks in vain each is twice as long, up to 10 ms
 //   no P idles, and timers or descriptors wait   the same, up to 1 ms
 //   a P seems to be stuck besides                not beyond its time slice, nor the next timer
-//   goroutines compute without a P               at least 500 µs: its share of the processors is small then
-//   a call begins on a P for which others wait    none, and then 50 µs (hurry_sysmon)
-//   every P idles                                5 ms: one may be taken and get stuck
+//   goroutines compute without a P               at least 500 µs, unless a P is stuck, too: its share of the
+//                                                processors is small then
+//   no P idles, others wait for one, and it is   none, and then 50 µs: once a millisecond (hurry_sysmon)
+//   left behind in a call
+//   every P idles                                10 ms: one may be taken and get stuck
 //
 // Once every P idles and nothing ran since the last look, or while the world is stopped, it sleeps on a note: until
-// half of the forced tick's period has passed, the next line of a trace is due or, if nobody sleeps in the poller, a
-// timer is. Whoever takes a P out of idle wakes it (idle_p_get). A program that only idles between its timers is looked
-// after every 5 ms: waking a thread for each of its wake-ups would cost more than they do. Policy and time live here;
-// what is done to Ps and Ms are verbs of sched.
+// half of the forced tick's period has passed, the next line of a trace or of the hogs, or the next look at a suspected
+// deadlock, is due or, if nobody sleeps in the poller, a timer is. Whoever takes a P out of idle wakes it (idle_p_get).
+// A program that only idles between its timers is looked after every 10 ms: waking a thread for each of its wake-ups
+// would cost more than they do. Policy and time live here; what is done to Ps and Ms are verbs of sched.
 //
 // Each round: 1. poll, if nobody did for 10 ms (1 ms while no P idles); 2. a timer is overdue, whose P may be stuck, or
 // goroutines wait in the global queue or to begin, or nobody sleeps for a timer that is due soon: start an M if a P
@@ -43,7 +45,6 @@ namespace {
 constexpr nanos shortest_pause = 20 * microsecond;
 constexpr nanos pause_beside_hogs = 500 * microsecond;  // sysmon's share of the processors is small then
 constexpr nanos longest_pause = 10 * millisecond;
-constexpr nanos idle_pause = 5 * millisecond;  // while every P idles: one may be taken and get stuck
 constexpr int rounds_before_backoff = 50;
 constexpr nanos poll_at_least_every = 10 * millisecond;  // while a P idles
 constexpr nanos time_slice = 10 * millisecond;
@@ -113,21 +114,23 @@ void check_dead_again() noexcept {
 class look_pauses {
  public:
   void pause(nanos d) noexcept {
-    if (hurries_ == looks) d = std::min(d, second_look);
-    if (hurries_ == rest) d = std::min(d, hurried_at_most_every);
-    if (hurries_ != never) --hurries_;
-    const bool may_be_hurried = d > hurried_at_most_every;
+    nanos now = nanotime();
+    const nanos end = now + (std::exchange(hurried_, false) ? std::min(d, second_look) : d);
+    bool woken = now < rested_ && sched.sysmon_pause.sleep_until(std::min(end, rested_));
+    const bool may_be_hurried = !woken && end > rested_;
     if (may_be_hurried) sched.sysmon_pauses.store(true, relaxed);
-    sched.sysmon_pause.sleep_until(nanotime() + d);
-    // Whoever wakes sysmon to stop it, or for SIGQUIT, has said so before: it is seen after this.
+    if (!woken) sched.sysmon_pause.sleep_until(end);
+    // Whoever wakes sysmon to stop it, or for SIGQUIT, has said so before: it is seen after the exchange, seq_cst.
     sched.sysmon_pause.clear();
-    if (may_be_hurried && !sched.sysmon_pauses.exchange(false, relaxed)) hurries_ = looks;
+    if (sched.sysmon_pauses.exchange(false, seq_cst) || !may_be_hurried) return;
+    hurried_ = true;
+    rested_ = nanotime() + hurried_at_most_every;
   }
 
  private:
   static constexpr nanos second_look = 50 * microsecond, hurried_at_most_every = millisecond;
-  enum : int { never, rest, looks };
-  int hurries_ = never;
+  bool hurried_ = false;
+  nanos rested_ = 0;
 };
 
 // Something waits that a free P would do, and there is none.
@@ -251,7 +254,7 @@ void poll_if_nobody_did(nanos now) noexcept {
 
 nanos next_pause(nanos interval, const retaken& last) noexcept {
   if (sched.hogs.load(relaxed) != 0) interval = std::max(interval, pause_beside_hogs);
-  if (all_idle()) return idle_pause;
+  if (all_idle()) return longest_pause;  // one may be taken and get stuck
   if (sched.idle_ps.load(relaxed) != 0) return interval;
   nanos timer = earliest_timer();
   if (timer != 0 || anybody_waits_for_io()) interval = std::min(interval, overdue_slice);

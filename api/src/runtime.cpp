@@ -17,6 +17,7 @@
 #include <cerrno>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <sched.h>
 #include <stdexcept>
 #include <sys/mman.h>
@@ -314,6 +315,8 @@ void dump_goroutines(std::FILE* out) {
   char part[1024];
   ssize_t n;
   ::lseek(held, 0, SEEK_SET);
+  std::optional<pin> here;  // the thread's signal mask is changed, and the stream may be one that waits
+  if (rt::this_m()) here.emplace();
   rt::no_sigpipe quiet;
   while ((n = ::read(held, part, sizeof part)) > 0) {
     const auto size = static_cast<std::size_t>(n);

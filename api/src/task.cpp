@@ -88,7 +88,7 @@ void* task_result(task_state* t) noexcept { return t->result; }
 
 void task_set_id(task_state* t, std::uint64_t id) noexcept {
   t->id = id;
-  if (!rt::this_m()) t->run = rt::this_thread()->g->run;
+  if (!rt::this_m()) t->run = run_of_last_start();
 }
 
 std::uint64_t task_id(const task_state* t) noexcept { return t->id; }
@@ -160,7 +160,11 @@ void task_detach(task_state* t) noexcept {
     t->detached = true;
     if (t->done.load(rt::relaxed)) unseen = t->exception;
   }
-  if (unseen) die_of_exception(unseen, t->thrown_by.get());
+  if (unseen) {
+    rt::G unknown;
+    unknown.id = t->id;
+    die_of_exception(unseen, t->thrown_by ? t->thrown_by.get() : &unknown);
+  }
   task_release(t);
 }
 
@@ -188,6 +192,10 @@ bool task_promise::must_rethrow() noexcept {
 }
 
 std::uint64_t current_run() noexcept { return number_of_run(); }
+
+std::uint64_t run_of_last_start() noexcept {
+  return rt::this_m() ? rt::sched.run_number.load(rt::relaxed) : rt::this_thread()->g->run;
+}
 
 bool is_goroutine_exit(std::exception_ptr e) noexcept {
   try {

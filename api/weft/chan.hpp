@@ -125,7 +125,8 @@ class send_ops {
     if (chan_send(target(), std::addressof(v), wait_forever) == chan_status::closed) throw_channel_closed("send");
   }
 
-  // Hands v over if that is possible at once. False: v is untouched. Throws channel_closed.
+  // Hands v over if that is possible at once. False: v is untouched, also if it is of another type, but for a
+  // conversion that may throw and for a T that is trivially copyable: that is converted before. Throws channel_closed.
   bool try_send(T&& v) const { return send_within(std::addressof(v), dont_wait); }
   template <converts_to<T> U>
   bool try_send(U&& v) const {
@@ -312,7 +313,8 @@ constexpr const element& element_for() noexcept {
 
 // A channel of T, or of signals without a value (void). The channel lives as long as a handle to it does. A call makes
 // no handle of its own: the one through which it waits must live, and not be assigned to, until it returns. T's move
-// constructor and destructor run under the channel's lock: they may not wait, which is fatal.
+// constructor and destructor, and what makes a T of the rvalue that is sent, if it cannot throw, run under the
+// channel's lock: they may not wait, which is fatal.
 template <class T>
 class chan : public detail::chan_handle, public detail::send_ops<T, chan<T>>, public detail::recv_ops<T, chan<T>> {
  public:

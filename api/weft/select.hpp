@@ -319,7 +319,7 @@ auto make_send_case(C c, V&& v, F f) {
   constexpr bool is_t = std::is_same_v<std::remove_cvref_t<V>, T>;
   if constexpr (is_t && std::is_lvalue_reference_v<V>) {
     return send_case<T, C, const T&, true, F>(std::move(c), v, std::move(f));
-  } else if constexpr (is_t && !std::is_const_v<std::remove_reference_t<V>>) {
+  } else if constexpr ((is_t || std::derived_from<V, T>)&&!std::is_lvalue_reference_v<V> && !std::is_const_v<V>) {
     return send_case<T, C, T&, false, F>(std::move(c), static_cast<T&>(v), std::move(f));
   } else if constexpr (converts_when_taken<T, V>) {
     return converting_send_case<T, C, V, F>(std::move(c), v, std::move(f));
@@ -333,7 +333,8 @@ concept sendable = !std::is_void_v<T> && std::is_constructible_v<T, V>;
 
 // Send v to c. Used directly in select(...), it refers to v: an rvalue is moved from only if this case is chosen (one
 // of another type, whose conversion may throw, is converted beforehand); of an lvalue each select makes a copy
-// beforehand, which a receiver may take. Turned into a select_case, it owns its value.
+// beforehand, which a receiver may take. So a case that has a name must not outlive v. Turned into a select_case, it
+// owns its value.
 template <class T, class V, class F = detail::no_handler>
   requires detail::sendable<T, V>
 auto on_send(const send_chan<T>& c, V&& v, F f = {}) {

@@ -32,6 +32,7 @@ WEFT_API std::uint64_t id() noexcept;  // task.hpp
 namespace detail {
 
 WEFT_API std::uint64_t current_run() noexcept;                 // 0: no runtime is running
+WEFT_API std::uint64_t run_of_last_start() noexcept;           // in which the goroutine is that the caller started last
 WEFT_API bool is_goroutine_exit(std::exception_ptr) noexcept;  // what exit_goroutine() throws
 
 // Outlives the task_group if goroutines of a run() that is over are left behind.
@@ -57,6 +58,11 @@ struct group_state {
       throw std::logic_error("weft::task_group::go: the run() of its goroutines is over");
     }
     run.store(now, std::memory_order_relaxed);
+  }
+
+  // After it was started: a plain thread's may be of a later run() than the one before. wait() must wait for it.
+  void belongs_to(std::uint64_t started_in) noexcept {
+    if (run.load(std::memory_order_relaxed) != started_in) run.store(started_in, std::memory_order_relaxed);
   }
 
   weft::context ctx;
@@ -140,6 +146,8 @@ class task_group {
     if (state_->places) take_place();
     detail::start<detail::group_body<C>>(o, "task_group::go", detail::group_member(state_), std::forward<F>(f),
                                          std::forward<Args>(args)...);
+    state_->belongs_to(detail::run_of_last_start());
+    started_.store(true, std::memory_order_relaxed);
   }
 
   // Waits until all have ended, then throws the first exception, once. The group may be used again, but its context
@@ -158,7 +166,7 @@ class task_group {
   // std::invalid_argument; later: std::logic_error.
   void set_limit(std::size_t n) {
     if (n == 0) throw std::invalid_argument("weft::task_group::set_limit: 0");
-    if (state_->run.load(std::memory_order_relaxed) != 0) {
+    if (started_.load(std::memory_order_relaxed)) {
       throw std::logic_error("weft::task_group::set_limit: goroutines of the group were started already");
     }
     state_->places.emplace(static_cast<std::ptrdiff_t>(std::min(n, static_cast<std::size_t>(semaphore::max()))));
@@ -185,6 +193,7 @@ class task_group {
   }
 
   std::shared_ptr<detail::group_state> state_;
+  detail::atomic<bool> started_{false};  // a go() has succeeded
 };
 
 }  // namespace weft

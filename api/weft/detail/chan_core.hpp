@@ -3,6 +3,7 @@
 
 #include <weft/detail/config.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -90,6 +90,7 @@ M* enter_slow(M* m) noexcept {
     if (r & request::yield) {
       m->requests.fetch_and(~request::yield, relaxed);
       sched.preemptions_taken.fetch_add(1, relaxed);
+      time_is_up(m->p.load(relaxed));
       return give_way(m);
     }
     return m;

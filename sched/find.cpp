@@ -61,12 +61,14 @@ void plan_next_look(P* p, nanos now, nanos next_timer) noexcept {
 }
 
 // Whom the poller or a timer woke may run before all who wait, but not each time: two that talk to each other, or
-// timers that are due again when they have run, would have the P to themselves.
+// timers that are due again when they have run, would have the P to themselves. Others come in between: so many, or one
+// that used up its time slice (time_is_up).
 bool may_pass(P* p, bool alone) noexcept {
   if (p->runq.ring_empty() && sched.global_size.load(relaxed) == 0) return true;
   std::uint64_t at = dispatches(p);
   if (!alone || at - p->passed_at < passes_every) return false;
   p->passed_at = at;
+  p->pass_slice = p->sched_tick.load(relaxed) + 1;
   return true;
 }
 
@@ -333,6 +335,11 @@ nanos earliest_timer() noexcept {
   return least;
 }
 
+// Unless it was a woken one itself that passed.
+void time_is_up(P* p) noexcept {
+  if (p->sched_tick.load(relaxed) != p->pass_slice) p->passed_at = 0;
+}
+
 G* find_runnable(M* m, bool* inherit) noexcept {
   *inherit = false;
   for (;;) {
@@ -373,8 +380,9 @@ G* find_runnable(M* m, bool* inherit) noexcept {
     if (ran && !may_pass(p, true)) {
       if (G* next = p->runq.get_next()) put_back(p, next);
     }
-    if (G* g = local_one(m, p, inherit)) return g;
-    *inherit = false;
+    G* local = local_one(m, p, inherit);
+    if (ran || !local) *inherit = false;  // a timer made it ready, and not who ran before
+    if (local) return local;
     if (G* g = global_one(p, 0)) return g;
     if (G* g = take_newcomer(p)) return g;
     if (now == 0) now = nanotime();

@@ -91,6 +91,7 @@ void let_suspects_begin() noexcept;
 
 // --- finding work (find.cpp)
 G* find_runnable(M* m, bool* inherit) noexcept;
+void time_is_up(P* p) noexcept;   // by p's owner: a time slice was used up, so the next one that is woken may go first
 nanos earliest_timer() noexcept;  // of all Ps; 0: none
 
 // --- locked threads (locked.cpp)

@@ -109,7 +109,9 @@ struct alignas(cache_line) P {
   // overwrites that, sysmon sees to it.
   atomic<std::uint64_t> next_look{0};
   bool newcomer_first = false;  // owner: whose turn it is, a newcomer's or the global queue's
-  std::uint64_t passed_at = 0;  // owner: dispatches(p) when one that was woken last ran before all who waited
+  // owner: when one that was woken last ran before all who waited: dispatches(p), and in which time slice (sched_tick)
+  std::uint64_t passed_at = 0;
+  std::uint64_t pass_slice = 0;
 
   // The turn for newcomers is here (newcomers.cpp): the goroutine that runs began on it and is not known yet.
   // Written by the owner, or under sched::mutex by whoever takes the P.

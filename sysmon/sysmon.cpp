@@ -213,6 +213,7 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs) noexcept {
         if (!detach_running(p)) continue;  // or its goroutine keeps it: weft::no_preemption
         sched.preemptions_taken.fetch_add(1, relaxed);
         sched.detachments.fetch_add(1, relaxed);
+        time_is_up(p);
         note_detached(m, thread_wants_processor(m->tid));
         if (take_turn_away(p)) r.newcomer = {m, m->regained, p->turn_kind};
         r.detached = true;

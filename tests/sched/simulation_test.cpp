@@ -261,6 +261,36 @@ TEST_CASE("simulation: those that make a call after the other let others have th
   }
 }
 
+// Once one of them has used up its time slice, whoever is woken comes first. Eight have to go before it otherwise.
+TEST_CASE("simulation: a sleeper need not wait for a time slice of each that computes") {
+  for (std::uint64_t seed = 0; seed < seeds(30); ++seed) {
+    INFO("seed " << seed);
+    REQUIRE(simulate(seed, [](simulation& s) {
+              bool over = false;
+              weft::wait_group w;
+              for (unsigned i = 0; i < 12 * s.procs(); ++i) {
+                w.go([&] {
+                  chan<int> own(1);
+                  while (!over) {
+                    simulation::compute(s.up_to(2 * microsecond));
+                    own.send(1);
+                    own.recv();
+                  }
+                });
+              }
+              nanos late = 0;
+              for (int k = 0; k < 20; ++k) {
+                nanos due = interleaving::now() + 2 * millisecond;
+                weft::sleep(std::chrono::milliseconds(2));
+                late += interleaving::now() - due;
+              }
+              interleaving::check(late < 20 * 2500 * microsecond, "it waits for the others");
+              over = true;
+              w.wait();
+            }) == "");
+  }
+}
+
 // As sysmon does (retake), but all the time.
 void take_ps(simulation& s, const bool& over) {
   namespace rt = weft::rt;

@@ -2,11 +2,13 @@
 
 #include "netpoll/poll_desc.hpp"
 #include "netpoll/punctual.hpp"
+#include "runtime/fatal.hpp"
 #include "runtime/lock.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstring>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -44,6 +46,12 @@ std::uint64_t pack(poll_desc* pd, std::uint32_t tag) noexcept {
   return reinterpret_cast<std::uint64_t>(pd) | static_cast<std::uint64_t>(tag & tag_mask) << pointer_bits;
 }
 
+// Somebody closed them, as by closing all numbers beyond 2: nobody would ever be woken again.
+[[noreturn]] void descriptors_are_gone(const char* call, int fd) noexcept {
+  fatal("{}: {}: the poller's descriptor {} was closed by somebody else, or its number reused", call,
+        strerrordesc_np(errno), fd);
+}
+
 int wait_for_events(epoll_event* events, nanos delay) noexcept {
   poller& p = the_poller;
 #ifdef SYS_epoll_pwait2
@@ -59,7 +67,9 @@ int wait_for_events(epoll_event* events, nanos delay) noexcept {
   // Old kernels: whole milliseconds, rounded up so that nothing wakes early.
   int ms = delay < 0 ? -1 : static_cast<int>(std::min<nanos>((delay + millisecond - 1) / millisecond, INT_MAX));
   int n = ::epoll_wait(p.epoll_fd, events, batch, ms);
-  return n >= 0 ? n : -errno;
+  if (n >= 0) return n;
+  if (errno != EINTR) descriptors_are_gone("epoll_wait", p.epoll_fd);
+  return -EINTR;
 }
 
 // The kernel ends a poll late by up to a thousandth of its time (half a hundredth, if the thread is nice), whatever the
@@ -173,7 +183,11 @@ void netpoll_break() noexcept {
   // Many breaks, one wake-up: only the first writes. seq_cst: pairs with the drain above.
   if (p.breaking.exchange(1, seq_cst) != 0) return;
   std::uint64_t one = 1;
-  while (::write(p.break_fd, &one, sizeof one) < 0 && errno == EINTR) {}
+  ssize_t n;
+  do {
+    n = ::write(p.break_fd, &one, sizeof one);
+  } while (n < 0 && errno == EINTR);
+  if (n < 0 && errno != EAGAIN && p.initialized.load(relaxed)) descriptors_are_gone("write", p.break_fd);
 }
 
 void netpoll(nanos delay, g_list& woken) noexcept {

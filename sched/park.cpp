@@ -5,6 +5,8 @@
 #include "sched/latency.hpp"
 #include "sched/proc.hpp"
 
+#include <algorithm>
+
 namespace weft::rt {
 
 namespace {
@@ -174,7 +176,7 @@ M* park_until(M* m, wait_ticket ticket, after_switch commit, void* arg, wait_rea
   auto* t = ::new (block_take()) wait_timer;
   t->g = m->g;
   t->ticket = ticket;
-  t->when = deadline;
+  t->when = std::max<nanos>(deadline, 1);
   t->function = wait_timed_out;
   t->dispose = dispose_wait_timer;
   m->g->wake_value = nullptr;

@@ -204,6 +204,16 @@ change_result change_timer(timer_heap& here, timer* t, nanos when, nanos period,
   }
 }
 
+// Under the lock. t, which was stopped, is in no heap any more: its owner may arm it anew, in whichever. The caller
+// takes its entry out, and does not look at t for that.
+bool timer_heap::take_out(timer* t) {
+  if (!try_move<deleted, removing>(t)) return false;
+  deleted_.fetch_sub(1, relaxed);
+  finish_move<removing, removed>(t);
+  leave(t);
+  return true;
+}
+
 // Under the lock: the head is live and in its place, or the heap is empty.
 void timer_heap::clean_head() {
   while (!heap_.empty()) {
@@ -211,11 +221,7 @@ void timer_heap::clean_head() {
     timer_status s = t->status.load(acquire);
     switch (s) {
       case deleted:
-        if (!try_move<deleted, removing>(t)) break;
-        remove_head();
-        deleted_.fetch_sub(1, relaxed);
-        finish_move<removing, removed>(t);
-        leave(t);
+        if (take_out(t)) remove_head();
         break;
       case modified_earlier:
       case modified_later:
@@ -237,11 +243,8 @@ void timer_heap::clean_head() {
 void timer_heap::clean_tail() {
   while (deleted_count() > 0 && !heap_.empty()) {
     timer* t = heap_.back().t;
-    if (t->status.load(acquire) != deleted || !try_move<deleted, removing>(t)) return;
+    if (t->status.load(acquire) != deleted || !take_out(t)) return;
     heap_.pop_back();
-    deleted_.fetch_sub(1, relaxed);
-    finish_move<removing, removed>(t);
-    leave(t);
   }
 }
 
@@ -272,10 +275,7 @@ void timer_heap::rebuild() {
     timer_status s = t->status.load(acquire);
     switch (s) {
       case deleted:
-        if (!try_move<deleted, removing>(t)) continue;
-        deleted_.fetch_sub(1, relaxed);
-        finish_move<removing, removed>(t);
-        leave(t);
+        if (!take_out(t)) continue;
         dirty = true;
         ++i;
         continue;
@@ -300,20 +300,19 @@ void timer_heap::rebuild() {
   if (dirty) heapify();
 }
 
-// Under the lock. Runs the head if it is due. Returns 0: something was done, look again; -1: the heap is empty;
-// else when the head is due.
-nanos timer_heap::run_head(nanos now, bool* ran) {
+// Under the lock, which it gives back while the timer's function runs. False: nothing is due.
+bool timer_heap::run_head(nanos now, bool* ran) {
   for (;;) {
-    if (heap_.empty()) return -1;
+    if (heap_.empty()) return false;
     timer* t = heap_.front().t;
     timer_status s = t->status.load(acquire);
     switch (s) {
       case waiting:
-        if (t->when > now) return t->when;
+        if (t->when > now) return false;
         if (!try_move<waiting, running>(t)) break;
         *ran = true;
         run_one(t, now);
-        return 0;
+        return true;
       case deleted:
       case modified_earlier:
       case modified_later: clean_head(); break;
@@ -356,10 +355,7 @@ nanos timer_heap::check(nanos now, bool may_clear, bool* ran, std::uint32_t at_m
 
   lock_.acquire_lock();
   adjust(now);
-  nanos head;
-  do {
-    head = run_head(now, ran);
-  } while (head == 0 && --at_most != 0);
+  while (run_head(now, ran) && --at_most != 0) continue;
   if (may_clear && deleted_count() > heap_.size() / 4) rebuild();
   unlock_and_publish();
   return wake_when();
@@ -407,13 +403,7 @@ void timer_heap::take_all(timer_heap& from) {
           live.push_back(t);
           done = true;
           break;
-        case deleted:
-          if (!try_move<deleted, removing>(t)) break;
-          from.deleted_.fetch_sub(1, relaxed);
-          finish_move<removing, removed>(t);
-          from.leave(t);
-          done = true;
-          break;
+        case deleted: done = from.take_out(t); break;
         case modifying: look_again(); break;
         default: illegal_move(t, s, moving);
       }

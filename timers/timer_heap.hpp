@@ -104,10 +104,11 @@ class timer_heap {
   std::size_t free_places() const noexcept { return heap_.capacity() - heap_.size() - promised_; }
   bool note_earlier(nanos when) noexcept;
   void clean_head();
+  bool take_out(timer* t);
   void clean_tail();
   void adjust(nanos now);
   void rebuild();
-  nanos run_head(nanos now, bool* ran);
+  bool run_head(nanos now, bool* ran);
   void run_one(timer* t, nanos now);
   void remove_head() noexcept;
   void leave(timer* t) noexcept;

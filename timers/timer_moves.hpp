@@ -56,7 +56,7 @@ constexpr timer_states legal_moves_from(timer_status from) noexcept {
               moving,     // [clean_head, rebuild, take_all]
               removed};   // [clear]
     case deleted:
-      return {removing,   // [clean_head, clean_tail, rebuild, take_all]
+      return {removing,   // [take_out]
               modifying,  // [change_timer]
               removed};   // [clear]
     case running:
@@ -97,14 +97,13 @@ template <timer_status From, timer_status To>
   requires(is_legal_move(From, To))
 [[nodiscard]] bool try_move(timer* t) noexcept { return try_move<From, To>(t, From); }
 
-// Out of a state that only the caller holds.
+// Out of a state that only the caller holds: nobody else changes it, and a store does.
 template <timer_status From, timer_status To>
   requires(is_legal_move(From, To))
 void finish_move(timer* t, const char* caller = __builtin_FUNCTION()) noexcept {
-  timer_status seen = From;
-  if (__builtin_expect(!t->status.compare_exchange_strong(seen, To, acq_rel, relaxed), 0)) {
-    illegal_move(t, seen, To, caller);
-  }
+  timer_status seen = t->status.load(relaxed);
+  if (__builtin_expect(seen != From, 0)) illegal_move(t, seen, To, caller);
+  t->status.store(To, release);
 }
 
 }  // namespace weft::rt

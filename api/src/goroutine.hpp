@@ -18,4 +18,14 @@ struct unhandled {
 // The report of an exception that left a goroutine, then std::terminate. Null: the one that runs here.
 [[noreturn]] void die_of_exception(const std::exception_ptr& e, const rt::G* left = nullptr) noexcept;
 
+// While it lives, a goroutine's exception that ends at a `noexcept` is reported, too. The report comes before the
+// program's terminate handler, unless that is set meanwhile.
+class terminate_watch {
+ public:
+  terminate_watch() noexcept;
+  ~terminate_watch();
+  terminate_watch(const terminate_watch&) = delete;
+  terminate_watch& operator=(const terminate_watch&) = delete;
+};
+
 }  // namespace weft::detail

@@ -83,6 +83,7 @@ void run_main(const options& o, void (*main)(void*), void* arg) {
   main_goroutine m{main, arg, nullptr, &ended};
   {
     quit_signal_scope quit(o.sigquit_dump);
+    terminate_watch exceptions;
     struct stopper {
       bool sysmon = false;
       ~stopper() {

@@ -21,6 +21,7 @@
 #include <csignal>
 #include <fcntl.h>
 #include <mutex>
+#include <optional>
 #include <pthread.h>
 #include <unistd.h>
 #include <utility>
@@ -39,13 +40,12 @@ using signal_set = std::bitset<signals_end>;
 struct registration {
   chan<int> to;
   signal_set wanted;
+  signal_set due;  // came, and is not sent to it yet
 };
 
 // What a handler reads. Written before the first handler is installed.
 std::atomic<int> pipe_in{-1};
 std::atomic<pid_t> owner{0};
-
-std::atomic<bool> mask_is_old{false};  // the thread's
 
 struct hub {
   // Held for a few instructions, and never while calling anything of weft that may suspend.
@@ -54,6 +54,7 @@ struct hub {
   bool fed = false;  // the thread lives
   bool watches_forks = false;
   std::vector<registration> registrations;
+  unsigned changes = 0;  // of what is wanted
   // What a signal did before a channel had it, and will do again.
   std::array<struct sigaction, signals_end> before{};
 };
@@ -74,17 +75,27 @@ void on_signal(int number) {
   errno = saved;
 }
 
+// Without allocating: there may be no memory, and the signal may be the one that ends the program in order.
+std::optional<chan<int>> next_due(int number) {
+  std::lock_guard hold(the_hub().mutex);
+  for (registration& r : the_hub().registrations) {
+    if (!r.due.test(static_cast<std::size_t>(number))) continue;
+    r.due.reset(static_cast<std::size_t>(number));
+    return r.to;
+  }
+  return std::nullopt;
+}
+
 void deliver(int number) {
-  std::vector<chan<int>> to;
   {
     std::lock_guard hold(the_hub().mutex);
-    for (const registration& r : the_hub().registrations) {
-      if (r.wanted.test(static_cast<std::size_t>(number))) to.push_back(r.to);
+    for (registration& r : the_hub().registrations) {
+      if (r.wanted.test(static_cast<std::size_t>(number))) r.due.set(static_cast<std::size_t>(number));
     }
   }
-  for (const chan<int>& c : to) {
+  while (std::optional<chan<int>> to = next_due(number)) {
     try {
-      c.try_send(number);
+      to->try_send(number);
     } catch (const channel_closed&) {
       // the receiver does not care any more
     }
@@ -98,10 +109,12 @@ signal_set wanted_by_any(const hub& h) noexcept {
 }
 
 // The thread takes what is asked for, and nothing else: every other thread may have it blocked, as what a parent
-// blocked stays blocked in the programs that it executes.
-void take_what_is_wanted() noexcept {
+// blocked stays blocked in the programs that it executes. *seen: which change of it the thread knows of.
+void take_what_is_wanted(unsigned* seen) noexcept {
   hub& h = the_hub();
   std::lock_guard hold(h.mutex);
+  if (*seen == h.changes) return;
+  *seen = h.changes;
   const signal_set wanted = wanted_by_any(h);
   sigset_t blocked;
   sigfillset(&blocked);
@@ -111,11 +124,20 @@ void take_what_is_wanted() noexcept {
   ::pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
 }
 
+// A full pipe: whoever reads it comes by soon.
+void write_changed_mark() noexcept {
+  [[maybe_unused]] ssize_t n = ::write(pipe_in.load(std::memory_order_relaxed), &changed_mark, 1);
+}
+
+// Where channels are given up and others made at once, two threads read the pipe for a moment, and each may take what
+// was meant for the other: a quit mark ends either. So each knows itself which change it has seen, and the one that
+// ends has the other look again.
 void* feed(void* pipe_out) noexcept {
   const auto from = static_cast<int>(reinterpret_cast<std::intptr_t>(pipe_out));
   ::pthread_setname_np(::pthread_self(), "weft-signals");
+  unsigned seen = 0;
   for (;;) {
-    if (mask_is_old.exchange(false)) take_what_is_wanted();
+    take_what_is_wanted(&seen);
     unsigned char byte;
     ssize_t n = ::read(from, &byte, 1);
     if (n < 0 && errno == EINTR) continue;
@@ -129,15 +151,18 @@ void* feed(void* pipe_out) noexcept {
       rt::print_error("weft: the pipe of the signal channels is gone: they receive nothing more\n");
       return nullptr;
     }
-    if (byte == quit_mark) return nullptr;
+    if (byte == quit_mark) {
+      write_changed_mark();
+      return nullptr;
+    }
     if (byte != changed_mark) deliver(byte);
   }
 }
 
-// By who changes what is wanted. A mark that finds the pipe full is not missed: the thread comes by soon.
-void tell_thread() noexcept {
-  mask_is_old.store(true);
-  [[maybe_unused]] ssize_t n = ::write(pipe_in.load(std::memory_order_relaxed), &changed_mark, 1);
+// By who changes what is wanted.
+void tell_thread(hub& h) noexcept {
+  ++h.changes;
+  write_changed_mark();
 }
 
 // Not under hub::mutex: a full pipe empties only while the thread can deliver.
@@ -228,7 +253,7 @@ int add(hub& h, const registration& r, bool* thread_in_vain) {
     return error;
   }
   h.registrations.push_back(r);
-  tell_thread();
+  tell_thread(h);
   return 0;
 }
 
@@ -240,7 +265,7 @@ bool is_fault(int number) noexcept {
 }  // namespace
 
 chan<int> signal_channel(std::initializer_list<int> signals) {
-  registration r{chan<int>(buffered), {}};
+  registration r{chan<int>(buffered), {}, {}};
   int error = signals.size() == 0 ? EINVAL : 0;
   for (int number : signals) {
     if (number < 1 || number >= signals_end || is_fault(number)) {
@@ -275,7 +300,7 @@ void stop_signals(const chan<int>& c) {
     h.registrations.erase(found);  // the caller has a handle: this is not the last
     uninstall(h, before & ~wanted_by_any(h));
     last = no_more_use(h);
-    if (!last) tell_thread();
+    if (!last) tell_thread(h);
     rt::sched.external_sources.fetch_sub(1, rt::relaxed);
   }
   if (last) stop_thread();

@@ -15,6 +15,7 @@
 #include "runtime/report.hpp"
 #include "runtime/roomy_stack.hpp"
 #include "runtime/thread.hpp"
+#include "sched/enter.hpp"
 
 #include <cstring>
 #include <cxxabi.h>
@@ -30,10 +31,10 @@ enum class thrown_at : bool { elsewhere, in_this_stack };
 
 #if !defined(_LIBCPP_VERSION)
 
-// The functions of the C++ runtime by which an exception sets out.
+// The functions of the C++ runtime by which an exception sets out, or ends.
 bool throws(const char* function) noexcept {
-  for (const char* name :
-       {"__cxa_throw", "__cxa_rethrow", "_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE"}) {
+  for (const char* name : {"__cxa_throw", "__cxa_rethrow", "__cxa_call_terminate",
+                           "_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE", "_ZSt9terminatev"}) {
     if (function && std::strcmp(function, name) == 0) return true;
   }
   return false;
@@ -68,9 +69,13 @@ WEFT_NOINLINE void write_report(const std::type_info* type, const char* what, th
   out.started_by(g);
 }
 
+// Whose report was made last: who ends then needs none.
+constinit rt::atomic<const rt::G*> reported{nullptr};
+
 void report_uncaught(const std::type_info* type, const char* what, thrown_at where,
                      const rt::G* left = nullptr) noexcept {
   const rt::G* g = left ? left : rt::this_thread()->g;
+  reported.store(rt::this_thread()->g, rt::relaxed);
   rt::on_roomy_stack([=] { write_report(type, what, where, g); });
 }
 
@@ -112,14 +117,40 @@ unhandled::~unhandled() = default;
 
 #endif
 
-void die_of_exception(const std::exception_ptr& e, const rt::G* left) noexcept {
+namespace {
+
+void report_exception(const std::exception_ptr& e, thrown_at where, const rt::G* left = nullptr) noexcept {
   try {
     std::rethrow_exception(e);
   } catch (const std::exception& x) {
-    report_uncaught(abi::__cxa_current_exception_type(), x.what(), thrown_at::elsewhere, left);
+    report_uncaught(abi::__cxa_current_exception_type(), x.what(), where, left);
   } catch (...) {
-    report_uncaught(abi::__cxa_current_exception_type(), nullptr, thrown_at::elsewhere, left);
+    report_uncaught(abi::__cxa_current_exception_type(), nullptr, where, left);
   }
+}
+
+constinit std::terminate_handler handler_before = nullptr;
+
+// An exception may meet a `noexcept` on its way: a stop callback's, a destructor's. The search for a handler ends there
+// then, and nobody asks at the bottom of the goroutine.
+[[noreturn]] void report_and_terminate() noexcept {
+  const bool in_goroutine = rt::this_m() && rt::this_thread()->g != reported.load(rt::relaxed);
+  std::exception_ptr e = std::current_exception();
+  if (in_goroutine && e) report_exception(e, thrown_at::in_this_stack);
+  handler_before();
+  std::abort();
+}
+
+}  // namespace
+
+terminate_watch::terminate_watch() noexcept { handler_before = std::set_terminate(report_and_terminate); }
+
+terminate_watch::~terminate_watch() {
+  if (std::get_terminate() == report_and_terminate) std::set_terminate(handler_before);
+}
+
+void die_of_exception(const std::exception_ptr& e, const rt::G* left) noexcept {
+  report_exception(e, thrown_at::elsewhere, left);
   // The user's terminate handler finds the exception as the current one.
   try {
     std::rethrow_exception(e);

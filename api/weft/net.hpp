@@ -17,7 +17,8 @@
 //                         usual care; calls that already wait in it are safe from all of these.
 //   close, destruction    wake every waiting call with operation_canceled. The descriptor is closed when the last
 //                         call has left it, so none ever touches a number that was given out again; close() and the
-//                         destructor wait for that.
+//                         destructor wait for that, a second at most. So where main() owns what others wait in, its
+//                         end throws in them: they take the error code, or are waited for first.
 //   deadlines             a point in time, for all calls that follow and for one that waits now; a past one wakes it at
 //                         once, time_point::max() means none. Calls before it are never late: a deadline passes
 //                         within microseconds.
@@ -122,12 +123,14 @@ class WEFT_API socket {
   // The descriptor, non-blocking and registered with weft's poller; -1 if closed. It stays this object's.
   int native_handle() const noexcept;
 
-  // Wakes every waiting call; the descriptor is closed when close() returns. (The exception: calls that a run() which
-  // is over left behind in it keep it open.) A second close() does nothing; with ec it says bad_file_descriptor.
+  // Wakes every waiting call; the descriptor is closed when close() returns. (The exception: calls that do not leave it
+  // within a second, such as those that a run() which is over left behind, keep it open.) A second close() does
+  // nothing; with ec it says bad_file_descriptor.
   void close() noexcept;
   void close(std::error_code& ec) noexcept;
 
-  // As close(), but the descriptor is not closed: it is the caller's now, and still non-blocking.
+  // As close(), but the descriptor is not closed: it is the caller's now, and still non-blocking. A call that has not
+  // left within the second may still use it.
   int release();
   int release(std::error_code& ec);
 

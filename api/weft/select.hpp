@@ -88,6 +88,8 @@ template <class F, class T>
 consteval bool takes_optional() {
   if constexpr (!std::is_invocable_v<F&, std::optional<T>>) {
     return false;
+  } else if constexpr (std::is_class_v<F> && !requires { &F::operator(); }) {
+    return true;  // not asked about T: a template may not compile with it
   } else if constexpr (!std::is_invocable_v<F&, T>) {
     return true;
   } else if constexpr (requires { &F::operator(); }) {

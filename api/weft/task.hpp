@@ -72,7 +72,8 @@ struct task_body {
       if constexpr (std::is_void_v<R>) {
         (*body)();
       } else if constexpr (std::is_reference_v<R>) {
-        ::new (task_result(promise.state())) stored_result<R>(std::addressof((*body)()));
+        auto&& result = (*body)();  // a name, as R may be an rvalue reference
+        ::new (task_result(promise.state())) stored_result<R>(std::addressof(result));
       } else {
         ::new (task_result(promise.state())) R((*body)());
       }

@@ -1423,6 +1423,12 @@ TEST_CASE("unix sockets") {
     char buf[1];
     CHECK(b.read(buf) == 1);
 
+    // Whoever waits to write while another one ends the stream fails, though the buffer stays full.
+    auto writer = in_background([&](std::error_code& e) { a.write(std::string(8 << 20, 'x'), e); });
+    weft::sleep(5ms);
+    a.shutdown_write();
+    CHECK(outcome(writer) == std::errc::broken_pipe);
+
     // A full queue makes connect wait.
     auto l = unix_listener::bind(path, {.backlog = 1});
     std::vector<unix_stream> waiting;

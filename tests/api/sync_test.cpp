@@ -1178,6 +1178,44 @@ TEST_CASE("a run() that ended: its waiters are skipped") {
   });
 }
 
+TEST_CASE("a run() that ended: what its goroutines want of a semaphore is free for others") {
+  static weft::semaphore s(3);
+  weft::run([] {
+    weft::go([] { s.acquire(5); });
+    weft::sleep(5ms);
+  });
+  SECTION("acquire") {
+    weft::run([] {
+      s.acquire();
+      s.acquire(2);
+    });
+  }
+  SECTION("try_acquire") { REQUIRE(s.try_acquire(3)); }
+  SECTION("try_acquire_for") { REQUIRE(s.try_acquire_for(0ns, 3)); }
+  SECTION("others wait behind it") {
+    weft::run([] {
+      weft::go([] { s.acquire(4); });
+      weft::sleep(5ms);
+      REQUIRE_FALSE(s.try_acquire());  // now somebody does wait
+      s.release();
+      weft::sleep(5ms);
+      s.release(3);
+      s.acquire(3);
+    });
+  }
+  s.release(3);
+}
+
+TEST_CASE("a condition variable's wait ends at once if its time is before all time") {
+  weft::run([] {
+    weft::mutex m;
+    weft::condition_variable cv;
+    std::unique_lock lock(m);
+    REQUIRE(cv.wait_until(lock, std::chrono::steady_clock::time_point::min()) == std::cv_status::timeout);
+    REQUIRE(cv.wait_for(lock, -1h) == std::cv_status::timeout);
+  });
+}
+
 TEST_CASE("a run() that ends while goroutines and threads fight for a mutex") {
   static weft::mutex m;
   for (int round = 0; round < 20; ++round) {

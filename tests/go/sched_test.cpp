@@ -1206,6 +1206,8 @@ TEST_CASE("task: join returns the result: values, references, move-only ones, no
     int x = 1;
     CHECK(weft::spawn([] { return 42; }).join() == 42);
     CHECK(&weft::spawn([&]() -> int& { return x; }).join() == &x);
+    int&& moved = weft::spawn([&]() -> int&& { return std::move(x); }).join();
+    CHECK(&moved == &x);
     CHECK(*weft::spawn([] { return std::make_unique<int>(3); }).join() == 3);
     weft::spawn([] {}).join();
     CHECK(weft::spawn([](int a, int b) { return a - b; }, 7, 2).join() == 5);

@@ -21,6 +21,15 @@ int main() {
     weft::io::stop_signals(user);
     ::kill(::getpid(), SIGTERM);
     if (terminate.recv_for(number, 5s) != weft::recv_result::value || number != SIGTERM) return 3;
+    weft::io::stop_signals(terminate);
+    // The thread that ends and the one that begins meet.
+    for (int i = 0; i < 2000; ++i) {
+      weft::io::stop_signals(weft::io::signal_channel({SIGTERM}));
+      auto next = weft::io::signal_channel({SIGUSR1});
+      ::kill(::getpid(), SIGUSR1);
+      if (next.recv_for(number, 5s) != weft::recv_result::value || number != SIGUSR1) return 4;
+      weft::io::stop_signals(next);
+    }
     std::fputs("received\n", stderr);
     return 0;
   });

@@ -31,7 +31,9 @@ struct lookup {
   chan<void> done;
 };
 
+// `error`: errno. The resolver says that a name has no address also when it could not ask.
 std::error_code to_error_code(int eai, int error) noexcept {
+  if (eai != 0 && (error == EMFILE || error == ENFILE || error == ENOMEM)) return system_error_code(error);
   switch (eai) {
     case 0: return {};
     case EAI_NONAME:
@@ -55,6 +57,7 @@ WEFT_NOINLINE int get_addresses(const lookup& l, addrinfo** list, int* error) no
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;  // else each address comes once for each type
+  errno = 0;
   int eai = ::getaddrinfo(l.host.empty() ? nullptr : l.host.c_str(), l.service.empty() ? nullptr : l.service.c_str(),
                           &hints, list);
   *error = errno;

@@ -94,18 +94,29 @@ int finish_connect(descriptor& d) {
   }
 }
 
+// A unix socket says EAGAIN when the listener's queue is full, and gives no event when that changes.
+int connect_patiently(int fd, const endpoint& to, rt::nanos deadline, const context& ctx) {
+  int n = sys::connect(fd, to.data(), to.size());
+  for (rt::nanos pause = first_pause; n == -EAGAIN && !ctx.err(); pause = std::min(2 * pause, longest_pause)) {
+    const rt::nanos left = time_until(deadline);
+    if (left <= 0) break;
+    n = sleep_for(std::min(pause, left)) ? sys::connect(fd, to.data(), to.size()) : -ECANCELED;
+  }
+  return n;
+}
+
 descriptor* dial_once(int type, const endpoint& to, rt::nanos deadline, const context& ctx, std::error_code& ec) {
   int fd = sys::open_socket(family_of(to), type);
   if (fd < 0) {
     ec = system_error_code(-fd);
     return nullptr;
   }
-  int n = sys::connect(fd, to.data(), to.size());
-  // A unix socket says EAGAIN when the listener's queue is full, and gives no event when that changes.
-  for (rt::nanos pause = first_pause; n == -EAGAIN && !ctx.err(); pause = std::min(2 * pause, longest_pause)) {
-    const rt::nanos left = time_until(deadline);
-    if (left <= 0) break;
-    n = sleep_for(std::min(pause, left)) ? sys::connect(fd, to.data(), to.size()) : -ECANCELED;
+  int n;
+  try {
+    n = connect_patiently(fd, to, deadline, ctx);
+  } catch (...) {
+    sys::close(fd);
+    throw;
   }
   bool pending = n == -EINPROGRESS || n == -EINTR || n == -EALREADY;
   if (n < 0 && n != -EISCONN && !pending) {

@@ -156,7 +156,14 @@ std::size_t writev(descriptor* d, std::span<const std::span<const std::byte>> bu
 void shutdown_write(descriptor* d, std::error_code& ec, message_address* where) {
   use u(d, ec, where);
   if (!u) return;
-  if (int n = sys::shutdown(d->fd, SHUT_WR); n < 0) ec = system_error_code(-n);
+  if (int n = sys::shutdown(d->fd, SHUT_WR); n < 0) {
+    ec = system_error_code(-n);
+    return;
+  }
+  // Of a unix socket whose buffer is full the poller says nothing now: who waits to write shall try, and fail.
+  rt::runtime_scope scope;
+  rt::G* g = rt::poll_try_again(d->pd, rt::poll_mode::write);
+  if (g && g->claim(rt::no_ticket)) rt::ready(g);
 }
 
 }  // namespace

@@ -14,7 +14,8 @@ void event::set_slow() noexcept {
   wake_list woken;
   rt::lock_guard hold(queue_lock(this));
   woken.claim_all(queue_);
-  word_.store(is_on, rt::release);
+  // An RMW, so that what somebody else did before a set() is still seen where only this one is.
+  word_.exchange(is_on, rt::release);
 }
 
 bool event::wait_slow(std::int64_t deadline) const {

@@ -28,31 +28,22 @@ class semaphore {
 
   // Waits until n permits are there, and takes them. More than max() never are: it waits for ever.
   void acquire(std::ptrdiff_t n = 1) {
-    if (!try_acquire(n)) [[unlikely]]
+    if (!take(n)) [[unlikely]]
       acquire_slow(n, detail::never_ns);
   }
 
   // Takes n permits if they are there and nobody waits.
-  [[nodiscard]] bool try_acquire(std::ptrdiff_t n = 1) noexcept {
-    if (n < 0) [[unlikely]]
-      misuse("acquire", n);
-    std::int64_t w = word_.load(std::memory_order_relaxed);
-    while ((w & waiters) == 0 && w / permit >= n) {
-      if (word_.compare_exchange_weak(w, w - n * permit, std::memory_order_acquire, std::memory_order_relaxed))
-        return true;
-    }
-    return false;
-  }
+  [[nodiscard]] bool try_acquire(std::ptrdiff_t n = 1) noexcept { return take(n) || (available() >= n && retake(n)); }
 
   // Waits at most d, or until tp; false: the time passed, and nothing was taken. std::bad_alloc: no memory for the
   // timer.
   template <class Rep, class Period>
   [[nodiscard]] bool try_acquire_for(const std::chrono::duration<Rep, Period>& d, std::ptrdiff_t n = 1) {
-    return try_acquire(n) || acquire_slow(n, detail::deadline_in(d));
+    return take(n) || acquire_slow(n, detail::deadline_in(d));
   }
   template <class Clock, class Duration>
   [[nodiscard]] bool try_acquire_until(const std::chrono::time_point<Clock, Duration>& tp, std::ptrdiff_t n = 1) {
-    return try_acquire(n) || detail::wait_until_point(tp, [&](std::int64_t t) { return acquire_slow(n, t); });
+    return take(n) || detail::wait_until_point(tp, [&](std::int64_t t) { return acquire_slow(n, t); });
   }
 
   // Gives n permits back, and wakes those who now have enough.
@@ -73,10 +64,23 @@ class semaphore {
 
   static constexpr bool valid(std::ptrdiff_t n) noexcept { return n >= 0 && n <= max(); }
 
+  bool take(std::ptrdiff_t n) noexcept {
+    if (n < 0) [[unlikely]]
+      misuse("acquire", n);
+    std::int64_t w = word_.load(std::memory_order_relaxed);
+    while ((w & waiters) == 0 && w / permit >= n) {
+      if (word_.compare_exchange_weak(w, w - n * permit, std::memory_order_acquire, std::memory_order_relaxed))
+        return true;
+    }
+    return false;
+  }
+
+  WEFT_API bool retake(std::ptrdiff_t n) noexcept;  // who waits may never come any more
   WEFT_API bool acquire_slow(std::ptrdiff_t n, std::int64_t deadline);
   WEFT_API void release_slow(std::ptrdiff_t n) noexcept;
   [[noreturn]] WEFT_API void misuse(const char* what, std::ptrdiff_t n) const noexcept;
   void grant(detail::wake_list& woken, std::int64_t permits) noexcept;
+  void skip_abandoned() noexcept;
 
   detail::atomic<std::int64_t> word_;
   detail::sync_queue queue_{};

@@ -10,7 +10,8 @@
 //
 // Fairness: a free one goes to whoever comes first, also past those who wait; but nobody is passed by once it has
 // waited for 1 ms: then readers that come let a writer go first, and unlock hands it over, from a writer to all readers
-// that wait at that moment, and from the last reader to a writer.
+// that wait at that moment, and from the last reader to a writer. (Who was woken before has to get its turn to run
+// first, as with mutex.)
 //
 // It may be destroyed as soon as the last lock has returned and was unlocked; not while somebody waits.
 #pragma once

@@ -175,6 +175,30 @@ bool takes_from_call(P* p, nanos now, bool turn_is_over) noexcept {
   return retake_syscall(p);
 }
 
+// Asks first: a goroutine that comes by yields. One that only computes, or blocks, loses its P. True: the caller owns
+// p.
+bool take_from_running(P* p, std::uint64_t tick, nanos now, bool overdue, hog_watch& hogs, retaken& r) noexcept {
+  M* m = p->m.load(relaxed);
+  if (!m) return false;
+  lock_guard hold(sched.mutex);
+  if (p->m.load(relaxed) != m || p->sched_tick.load(relaxed) != tick) return false;
+  if (!(m->requests.load(relaxed) & request::yield)) {
+    m->requests.fetch_or(request::yield, relaxed);
+    sched.preemptions.fetch_add(1, relaxed);
+  }
+  if (!overdue && !wanted(p) && !hogs.is_one(now - p->seen.sched_when)) return false;
+  if (sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) return false;
+  if (!detach_running(p)) return false;  // or its goroutine keeps it: weft::no_preemption
+  sched.preemptions_taken.fetch_add(1, relaxed);
+  sched.detachments.fetch_add(1, relaxed);
+  time_is_up(p);
+  note_detached(m, thread_wants_processor(m->tid));
+  if (take_turn_away(p)) r.newcomer = {m, m->regained, p->turn_kind};
+  hogs.lost_its_p(m, p->seen.sched_when);
+  r.detached = true;
+  return true;
+}
+
 // Ps of goroutines that ran or blocked too long.
 retaken retake(nanos now, bool overdue, hog_watch& hogs) noexcept {
   retaken r;
@@ -198,27 +222,7 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs) noexcept {
         r.next_look = std::min(r.next_look, until);
         continue;
       }
-      M* m = p->m.load(relaxed);
-      if (!m) continue;
-      // Ask first. A goroutine that comes by yields; one that only computes, or blocks, loses its P.
-      {
-        lock_guard hold(sched.mutex);
-        if (p->m.load(relaxed) != m || p->sched_tick.load(relaxed) != tick) continue;
-        if (!(m->requests.load(relaxed) & request::yield)) {
-          m->requests.fetch_or(request::yield, relaxed);
-          sched.preemptions.fetch_add(1, relaxed);
-        }
-        if (!overdue && !wanted(p) && !hogs.is_one(now - p->seen.sched_when)) continue;
-        if (sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) continue;
-        if (!detach_running(p)) continue;  // or its goroutine keeps it: weft::no_preemption
-        sched.preemptions_taken.fetch_add(1, relaxed);
-        sched.detachments.fetch_add(1, relaxed);
-        time_is_up(p);
-        note_detached(m, thread_wants_processor(m->tid));
-        if (take_turn_away(p)) r.newcomer = {m, m->regained, p->turn_kind};
-        r.detached = true;
-        hogs.lost_its_p(m, p->seen.sched_when);
-      }
+      if (!take_from_running(p, tick, now, overdue, hogs, r)) continue;
     } else {
       if (!takes_from_call(p, now, now >= until && (overdue || wanted(p)))) continue;
       r.has_turn |= keep_turn(p);

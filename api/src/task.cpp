@@ -54,7 +54,6 @@ task_state* task_make(std::size_t size, std::size_t align, void (*destroy)(void*
   t->destroy = destroy;
   t->align = align;
   t->in_block = in_block;
-  t->run = rt::sched.run_number.load(rt::relaxed);
   return t;
 }
 
@@ -88,7 +87,7 @@ void* task_result(task_state* t) noexcept { return t->result; }
 
 void task_set_id(task_state* t, std::uint64_t id) noexcept {
   t->id = id;
-  if (!rt::this_m()) t->run = run_of_last_start();
+  t->run = run_of_last_start();
 }
 
 std::uint64_t task_id(const task_state* t) noexcept { return t->id; }

@@ -500,42 +500,47 @@ TEST_CASE("simulation: run() ends while others run, sleep and start goroutines")
   }
 }
 
-// They stand still anywhere in it meanwhile, and go on in another run() than they came for.
+// weft::run(main) six times, and beside that two threads that do `step` over and over. One of them stands still for
+// long somewhere in it, and goes on in another run() than it came for.
+template <class Main, class Step>
+std::string run_again_and_again(simulation& s, unsigned procs, Main main, Step step) {
+  s.stall_one_thread();
+  bool over = false;
+  s.add([&] {
+    for (int runs = 0; runs < 6; ++runs) weft::run(main, {.procs = procs});
+    over = true;
+  });
+  for (int i = 0; i < 2; ++i) {
+    s.add([&] {
+      while (!over) {
+        if (s.one_in(4)) simulation::compute(s.up_to(10 * microsecond));
+        step();
+      }
+    });
+  }
+  return s.run();
+}
+
 TEST_CASE("simulation: run() ends and begins again beside threads that start goroutines") {
   for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
     INFO("seed " << seed);
     simulation s(seed);
-    s.stall_one_thread();
-    bool over = false;
-    s.add([&] {
-      for (int runs = 0; runs < 6; ++runs) {
-        weft::run(
-            [&] {
-              if (s.one_in(2)) sleep_for(s.up_to(20 * microsecond));
-              has_its_p();
-            },
-            {.procs = s.procs()});
-      }
-      over = true;
-    });
-    for (int i = 0; i < 2; ++i) {
-      s.add([&] {
-        while (!over) {
-          if (s.one_in(4)) simulation::compute(s.up_to(10 * microsecond));
-          weft::rt::interleave_point();
-          auto joined = std::make_shared<bool>(false);
-          try {
-            weft::spawn([=] {
-              has_its_p();
-              interleaving::check(!*joined, "it runs on after its join()");
-            }).join();
-          } catch (const std::logic_error&) {
-          } catch (const weft::goroutine_exited&) {}
-          *joined = true;
-        }
-      });
-    }
-    REQUIRE(s.run() == "");
+    auto main = [&] {
+      if (s.one_in(2)) sleep_for(s.up_to(20 * microsecond));
+      has_its_p();
+    };
+    REQUIRE(run_again_and_again(s, s.procs(), main, [] {
+              weft::rt::interleave_point();
+              auto joined = std::make_shared<bool>(false);
+              try {
+                weft::spawn([=] {
+                  has_its_p();
+                  interleaving::check(!*joined, "it runs on after its join()");
+                }).join();
+              } catch (const std::logic_error&) {
+              } catch (const weft::goroutine_exited&) {}
+              *joined = true;
+            }) == "");
   }
 }
 
@@ -544,30 +549,13 @@ TEST_CASE("simulation: run() ends and begins again beside threads that wake othe
   for (std::uint64_t seed = 0; seed < seeds(4000); ++seed) {
     INFO("seed " << seed);
     simulation s(seed);
-    s.stall_one_thread();
-    bool over = false;
-    s.add([&] {
-      for (int runs = 0; runs < 6; ++runs) {
-        weft::run(
-            [&] {
-              chan<int> c;
-              weft::go([&, c] { c.send(1); });
-              if (s.one_in(2)) simulation::compute(s.up_to(20 * microsecond));
-              c.recv();
-              has_its_p();
-            },
-            {.procs = 2 + s.procs() % 2});
-      }
-      over = true;
-    });
-    for (int i = 0; i < 2; ++i) {
-      s.add([&] {
-        while (!over) {
-          if (s.one_in(4)) simulation::compute(s.up_to(10 * microsecond));
-          weft::rt::wakep();
-        }
-      });
-    }
-    REQUIRE(s.run() == "");
+    auto main = [&] {
+      chan<int> c;
+      weft::go([&, c] { c.send(1); });
+      if (s.one_in(2)) simulation::compute(s.up_to(20 * microsecond));
+      c.recv();
+      has_its_p();
+    };
+    REQUIRE(run_again_and_again(s, 2 + s.procs() % 2, main, [] { weft::rt::wakep(); }) == "");
   }
 }

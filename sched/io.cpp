@@ -1,4 +1,5 @@
-// Waiting for descriptors: the park loop over netpoll's poll words.
+// Waiting for descriptors: how a goroutine parks for one, and which threads do; what a poll woke is counted and
+// claimed.
 //
 // A thread that is no goroutine sleeps as a thread, and counts on an M to poll for it. After the end of run() nobody
 // would. So these threads are on a list; stop_runtime closes it, and sends away all that are on it. One that comes

@@ -11,11 +11,15 @@
 
 namespace weft::rt {
 
+// The commit of a wait that others find under a lock, which the caller holds: gives it back.
+inline void release_after_switch(G*, void* held) noexcept { static_cast<lock*>(held)->release_lock(); }
+
 // Returns the M on which the goroutine goes on.
 [[nodiscard]] M* park(M* m, after_switch commit, void* arg, wait_reason why) noexcept;
 
 // The same with a time limit: the wait ends at `deadline` (nanotime) unless somebody claims `ticket` first.
-// *timed_out says which. Throws std::bad_alloc before anything happened.
+// *timed_out says which. `commit` gives back a lock that whoever was woken takes first, or is null. Throws
+// std::bad_alloc before anything happened.
 [[nodiscard]] M* park_until(M* m, wait_ticket ticket, after_switch commit, void* arg, wait_reason why, nanos deadline,
                             bool* timed_out);
 

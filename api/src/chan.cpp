@@ -17,8 +17,6 @@ constexpr std::size_t block_align(const element& e) noexcept {
   return e.align > alignof(chan_core) ? e.align : alignof(chan_core);
 }
 
-void unlock_channel(rt::G*, void* c) noexcept { static_cast<chan_core*>(c)->mutex.release_lock(); }
-
 WEFT_NOINLINE chan_status wait_on_nil(rt::wait_reason why, std::int64_t timeout) {
   if (timeout == wait_forever) {
     rt::runtime_scope scope;
@@ -50,7 +48,7 @@ chan_status wait(rt::runtime_scope& scope, chan_core* c, void* value) {
   w.ticket = rt::no_ticket;
   w.value = value;
   queue_of<op>(c).push_back(&w);
-  scope.resumed_on(rt::park(scope.m(), unlock_channel, c, op.why));
+  scope.resumed_on(rt::park(scope.m(), rt::release_after_switch, &c->mutex, op.why));
   return w.success ? chan_status::done : chan_status::closed;
 }
 
@@ -64,8 +62,8 @@ WEFT_NOINLINE chan_status wait_for(rt::runtime_scope& scope, chan_core* c, void*
   queue_of<op>(c).push_back(&w);
   bool timed_out = false;
   try {
-    scope.resumed_on(
-        rt::park_until(scope.m(), w.ticket, unlock_channel, c, op.why, deadline_after(timeout), &timed_out));
+    scope.resumed_on(rt::park_until(scope.m(), w.ticket, rt::release_after_switch, &c->mutex, op.why,
+                                    deadline_after(timeout), &timed_out));
   } catch (...) {
     queue_of<op>(c).remove(&w);
     c->mutex.release_lock();

@@ -224,10 +224,10 @@ bool func_timer_stop_and_wait(func_timer_core* t) {
   while (!in_f && t->is_running()) {
     end_waiter w{scope.g(), scope.g()->begin_wait()};
     t->waiters.add(&w);
-    auto unlock = [](rt::G*, void* arg) { static_cast<func_timer_core*>(arg)->mutex.release_lock(); };
     rt::nanos until = scope.m() ? rt::forever : rt::nanotime() + foreign_look_again;
     bool timed_out = false;
-    scope.resumed_on(rt::park_until(scope.m(), w.ticket, unlock, t, rt::wait_reason::event_wait, until, &timed_out));
+    scope.resumed_on(rt::park_until(scope.m(), w.ticket, rt::release_after_switch, &t->mutex,
+                                    rt::wait_reason::event_wait, until, &timed_out));
     if (!timed_out) return pending;
     t->mutex.acquire_lock();
     t->waiters.remove(&w);

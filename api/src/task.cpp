@@ -40,8 +40,6 @@ namespace {
 // The run() that a task belongs to is over: it will never be done by itself.
 bool run_is_over(const task_state* t) noexcept { return number_of_run() != t->run; }
 
-void unlock_task(rt::G*, void* t) noexcept { static_cast<task_state*>(t)->mutex.release_lock(); }
-
 }  // namespace
 
 task_state* task_make(std::size_t size, std::size_t align, void (*destroy)(void*) noexcept) {
@@ -102,7 +100,7 @@ WEFT_NOINLINE void wait_for_end(task_state* t) {
   if (t->done.load(rt::relaxed) || run_is_over(t)) return t->mutex.release_lock();
   end_waiter w{scope.g(), rt::no_ticket};
   t->waiters.add(&w);
-  scope.resumed_on(rt::park(scope.m(), unlock_task, t, rt::wait_reason::task_join));
+  scope.resumed_on(rt::park(scope.m(), rt::release_after_switch, &t->mutex, rt::wait_reason::task_join));
 }
 
 // False: the time passed.
@@ -117,8 +115,8 @@ bool wait_until(task_state* t, rt::nanos deadline) {
   t->waiters.add(&w);
   bool timed_out = false;
   try {
-    scope.resumed_on(
-        rt::park_until(scope.m(), w.ticket, unlock_task, t, rt::wait_reason::task_join, deadline, &timed_out));
+    scope.resumed_on(rt::park_until(scope.m(), w.ticket, rt::release_after_switch, &t->mutex,
+                                    rt::wait_reason::task_join, deadline, &timed_out));
   } catch (...) {
     t->waiters.remove(&w);
     t->mutex.release_lock();

@@ -68,8 +68,6 @@ namespace {
 // A closer does not wait longer than this for calls to leave: calls that a run() left behind never do.
 constexpr rt::nanos closer_patience = rt::second;
 
-void unlock_mutex(rt::G*, void* mutex) noexcept { static_cast<rt::lock*>(mutex)->release_lock(); }
-
 }  // namespace
 
 void forget_wait(descriptor& d, rt::poll_mode mode) noexcept { static_cast<void>(rt::poll_try_again(d.pd, mode)); }
@@ -163,8 +161,8 @@ void descriptor::wait_until_retired() noexcept {
   closer_ticket_ = closer_->begin_wait();
   try {
     bool timed_out;
-    scope.resumed_on(
-        rt::park_until(scope.m(), closer_ticket_, unlock_mutex, &mutex_, rt::wait_reason::io_turn, limit, &timed_out));
+    scope.resumed_on(rt::park_until(scope.m(), closer_ticket_, rt::release_after_switch, &mutex_,
+                                    rt::wait_reason::io_turn, limit, &timed_out));
     if (!timed_out) return;
     rt::lock_guard hold(mutex_);
     closer_ = nullptr;

@@ -16,9 +16,6 @@ namespace {
 char granted_mark;
 
 [[noreturn]] void too_many_users() noexcept { rt::fatal("weft::net: more than 1048575 calls at a time on one socket"); }
-
-void unlock_mutex(rt::G*, void* mutex) noexcept { static_cast<rt::lock*>(mutex)->release_lock(); }
-
 }  // namespace
 
 // Orders in this file: acquire on the way in, so that a call sees what earlier holders of the lock wrote and what was
@@ -188,7 +185,7 @@ entry fd_mutex::wait_for_turn(side s) noexcept {
   g->wake_value = nullptr;
   t.waiting.push_back(g);
   if (WEFT_UNLIKELY(!scope.m())) return wait_as_thread(s, g);
-  scope.resumed_on(rt::park(scope.m(), unlock_mutex, &mutex_, rt::wait_reason::io_turn));
+  scope.resumed_on(rt::park(scope.m(), rt::release_after_switch, &mutex_, rt::wait_reason::io_turn));
   if (g->wake_value != &granted_mark) return entry::closed_meanwhile;
   come_back(s);
   return entry::entered;

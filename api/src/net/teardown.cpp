@@ -19,9 +19,12 @@ std::error_code tear_down(stream& s, bool server) {
       std::error_code closed;
       s.set_read_deadline((time_point::min)(), closed);
     });
+    struct stopper {
+      func_timer& limit;
+      ~stopper() { limit.stop_and_wait(); }  // also if there is no memory to wait with: it refers to s
+    } stop{limit};
     std::array<std::byte, 2048> rest;
     while (s.read(rest, ec) > 0) {}
-    limit.stop_and_wait();
   }
   if (!server && !ec) s.shutdown_write(ec);
   s.close();

@@ -55,10 +55,8 @@ wake_list::~wake_list() {
   }
 }
 
-void unlock_bucket(rt::G*, void* lock) noexcept { static_cast<rt::lock*>(lock)->release_lock(); }
-
 void block(rt::runtime_scope& scope, rt::lock& held, rt::wait_reason why) noexcept {
-  scope.resumed_on(rt::park(scope.m(), unlock_bucket, &held, why));
+  scope.resumed_on(rt::park(scope.m(), rt::release_after_switch, &held, why));
 }
 
 }  // namespace weft::detail

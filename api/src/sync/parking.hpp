@@ -86,8 +86,6 @@ class wake_list {
 // Waits until readied. The caller holds `held`, through which others find its waiter; it is not held afterwards.
 void block(rt::runtime_scope& scope, rt::lock& held, rt::wait_reason why) noexcept;
 
-void unlock_bucket(rt::G*, void* lock) noexcept;
-
 // The same until `deadline` (no time limit: never_ns). False: the time has passed, and w may still be queued. If there
 // is no memory for a timer, leave() unlinks w, under `held`, and std::bad_alloc follows.
 template <class Leave>
@@ -96,7 +94,7 @@ bool block_once(rt::runtime_scope& scope, sync_waiter& w, rt::lock& held, rt::wa
   w.ticket = deadline >= never_ns ? rt::no_ticket : w.g->begin_wait();
   bool timed_out;
   try {
-    scope.resumed_on(rt::park_until(scope.m(), w.ticket, unlock_bucket, &held, why, deadline, &timed_out));
+    scope.resumed_on(rt::park_until(scope.m(), w.ticket, rt::release_after_switch, &held, why, deadline, &timed_out));
   } catch (...) {
     leave();
     held.release_lock();

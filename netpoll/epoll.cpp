@@ -46,10 +46,13 @@ std::uint64_t pack(poll_desc* pd, std::uint32_t tag) noexcept {
   return reinterpret_cast<std::uint64_t>(pd) | static_cast<std::uint64_t>(tag & tag_mask) << pointer_bits;
 }
 
-// Somebody closed them, as by closing all numbers beyond 2: nobody would ever be woken again.
-[[noreturn]] void descriptors_are_gone(const char* call, int fd) noexcept {
+// Somebody closed them, as by closing all numbers beyond 2: nobody would ever be woken again. But not at once: exec(),
+// or the end of the process, may be what follows.
+[[noreturn]] void descriptors_are_gone(const char* call, int fd, int error) noexcept {
+  const nanos until = nanotime() + second;
+  while (nanotime() < until) ::usleep(10'000);
   fatal("{}: {}: the poller's descriptor {} was closed by somebody else, or its number reused", call,
-        strerrordesc_np(errno), fd);
+        strerrordesc_np(error), fd);
 }
 
 int wait_for_events(epoll_event* events, nanos delay) noexcept {
@@ -68,7 +71,7 @@ int wait_for_events(epoll_event* events, nanos delay) noexcept {
   int ms = delay < 0 ? -1 : static_cast<int>(std::min<nanos>((delay + millisecond - 1) / millisecond, INT_MAX));
   int n = ::epoll_wait(p.epoll_fd, events, batch, ms);
   if (n >= 0) return n;
-  if (errno != EINTR) descriptors_are_gone("epoll_wait", p.epoll_fd);
+  if (errno != EINTR) descriptors_are_gone("epoll_wait", p.epoll_fd, errno);
   return -EINTR;
 }
 
@@ -187,7 +190,7 @@ void netpoll_break() noexcept {
   do {
     n = ::write(p.break_fd, &one, sizeof one);
   } while (n < 0 && errno == EINTR);
-  if (n < 0 && errno != EAGAIN && p.initialized.load(relaxed)) descriptors_are_gone("write", p.break_fd);
+  if (n < 0 && errno != EAGAIN && p.initialized.load(relaxed)) descriptors_are_gone("write", p.break_fd, errno);
 }
 
 void netpoll(nanos delay, g_list& woken) noexcept {

@@ -42,7 +42,7 @@ class key_maker {
 
 bool is_shown(const G* g) noexcept {
   g_state s = state_of(g);
-  return !g->system && s != g_state::idle && s != g_state::dead && s != g_state::abandoned;
+  return s != g_state::idle && s != g_state::dead && s != g_state::abandoned && !g->system;
 }
 
 bool runs_elsewhere(const G* g) noexcept {

@@ -224,7 +224,9 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs) noexcept {
       }
       if (!take_from_running(p, tick, now, overdue, hogs, r)) continue;
     } else {
-      if (!takes_from_call(p, now, now >= until && (overdue || wanted(p)))) continue;
+      const bool turn_is_over = now >= until && (overdue || wanted(p));
+      if (!takes_from_call(p, now, turn_is_over)) continue;
+      if (turn_is_over) time_is_up(p);
       r.has_turn |= keep_turn(p);
     }
     p->seen.sched_when = now;

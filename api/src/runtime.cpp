@@ -83,7 +83,6 @@ void run_main(const options& o, void (*main)(void*), void* arg) {
   main_goroutine m{main, arg, nullptr, &ended};
   {
     quit_signal_scope quit(o.sigquit_dump);
-    terminate_watch exceptions;
     struct stopper {
       bool sysmon = false;
       ~stopper() {
@@ -93,6 +92,7 @@ void run_main(const options& o, void (*main)(void*), void* arg) {
         ring_for_all(-1);
       }
     } stop;
+    terminate_watch exceptions;  // ends before another run() may begin
     rt::install_overflow_handler();
     rt::start_sysmon();
     stop.sysmon = true;

@@ -22,6 +22,7 @@
 #include <string>
 #include <typeinfo>
 #include <unistd.h>
+#include <utility>
 
 namespace weft::detail {
 
@@ -69,13 +70,13 @@ WEFT_NOINLINE void write_report(const std::type_info* type, const char* what, th
   out.started_by(g);
 }
 
-// Whose report was made last: who ends then needs none.
-constinit rt::atomic<const rt::G*> reported{nullptr};
+// The thread's exception has its report, and std::terminate follows.
+constinit thread_local bool reported = false;
 
 void report_uncaught(const std::type_info* type, const char* what, thrown_at where,
                      const rt::G* left = nullptr) noexcept {
   const rt::G* g = left ? left : rt::this_thread()->g;
-  reported.store(rt::this_thread()->g, rt::relaxed);
+  reported = true;
   rt::on_roomy_stack([=] { write_report(type, what, where, g); });
 }
 
@@ -129,24 +130,29 @@ void report_exception(const std::exception_ptr& e, thrown_at where, const rt::G*
   }
 }
 
-constinit std::terminate_handler handler_before = nullptr;
+constinit rt::atomic<std::terminate_handler> handler_before{nullptr};
 
 // An exception may meet a `noexcept` on its way: a stop callback's, a destructor's. The search for a handler ends there
 // then, and nobody asks at the bottom of the goroutine.
 [[noreturn]] void report_and_terminate() noexcept {
-  const bool in_goroutine = rt::this_m() && rt::this_thread()->g != reported.load(rt::relaxed);
+  static constinit thread_local bool entered = false;
+  if (std::exchange(entered, true)) std::abort();  // the program's handler throws, or calls the one it found: this
   std::exception_ptr e = std::current_exception();
-  if (in_goroutine && e) report_exception(e, thrown_at::in_this_stack);
-  handler_before();
+  if (rt::this_m() && !reported && e) report_exception(e, thrown_at::in_this_stack);
+  handler_before.load(rt::relaxed)();
   std::abort();
 }
 
 }  // namespace
 
-terminate_watch::terminate_watch() noexcept { handler_before = std::set_terminate(report_and_terminate); }
+terminate_watch::terminate_watch() noexcept {
+  // It may be ours: the program set its own during an earlier run(), and put back what it had found.
+  const std::terminate_handler h = std::set_terminate(report_and_terminate);
+  if (h != report_and_terminate) handler_before.store(h, rt::relaxed);
+}
 
 terminate_watch::~terminate_watch() {
-  if (std::get_terminate() == report_and_terminate) std::set_terminate(handler_before);
+  if (std::get_terminate() == report_and_terminate) std::set_terminate(handler_before.load(rt::relaxed));
 }
 
 void die_of_exception(const std::exception_ptr& e, const rt::G* left) noexcept {

@@ -6,7 +6,7 @@
 //   running            its function is about to run                    yes, briefly  no
 //   deleted            stopped, not yet taken out                      yes           yes
 //   removing           being taken out                                 yes, briefly  no
-//   removed            stopped and out                                 no            yes
+//   removed            stopped and out, its entry at once, too         no            yes
 //   modifying          its fields are being changed                    either        no
 //   modified_earlier   its time is in next_when, its place is stale    yes           yes
 //   modified_later     likewise                                        yes           yes
@@ -14,8 +14,8 @@
 //
 // Who may do what:
 //   the owner of the timer (or several: calls may race)   del_timer, and change_timer of one that is in a heap: these
-//       change the state by compare-and-swap and never touch the heap's array, so stopping a timer of another P takes
-//       no lock
+//       take the timer by compare-and-swap, into `modifying`, and never touch the heap's array, so stopping a timer of
+//       another P takes no lock
 //   who holds the heap's lock                             everything that puts in, moves or removes entries: add, too,
 //       and change_timer of one that is in no heap
 // A state not held for long is one thread's for a few instructions; others look again. Legal moves: timer_moves.hpp.

@@ -204,8 +204,8 @@ change_result change_timer(timer_heap& here, timer* t, nanos when, nanos period,
   }
 }
 
-// Under the lock. t, which was stopped, is in no heap any more: its owner may arm it anew, in whichever. The caller
-// takes its entry out, and does not look at t for that.
+// Under the lock. t, which was stopped, counts as being in no heap from here on: its owner may arm it anew, in another
+// one at once. The caller takes its entry out, and does not look at t for that.
 bool timer_heap::take_out(timer* t) {
   if (!try_move<deleted, removing>(t)) return false;
   deleted_.fetch_sub(1, relaxed);

@@ -25,7 +25,7 @@ void semaphore::grant(wake_list& woken, std::int64_t permits) noexcept {
 }
 
 // Inside the runtime. What an ended run() left behind at the head of the queue may want more than is free, and no
-// release comes to pass it by.
+// release comes to pass it by. Only those who come anew look: a thread that was queued behind it already waits on.
 void semaphore::skip_abandoned() noexcept {
   if ((word_.load(rt::relaxed) & waiters) == 0) return;
   wake_list woken;

@@ -10,7 +10,8 @@
 //
 // Fairness: a free mutex goes to whoever comes first, also past waiters (that is what makes it fast); but no waiter is
 // passed by once it has waited for 1 ms: then unlock hands the mutex to it. The exception: one that was woken before,
-// and whose turn to run has not come since. Where all processors are busy that is up to a time slice, 10 ms.
+// and whose turn to run has not come since. Where all processors are busy with goroutines that compute, that is a time
+// slice (10 ms) or more.
 //
 // A mutex may be destroyed as soon as the last lock() has returned and was unlocked: an unlock that made that lock()
 // possible no longer touches it. Destroying one that somebody waits for is not allowed.

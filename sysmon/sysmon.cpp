@@ -175,8 +175,8 @@ bool takes_from_call(P* p, nanos now, bool turn_is_over) noexcept {
   return retake_syscall(p);
 }
 
-// Asks first: a goroutine that comes by yields. One that only computes, or blocks, loses its P. True: the caller owns
-// p.
+// p's goroutine ran for too long. Asks first: one that comes by yields; one that only computes, or blocks, loses its P.
+// True: the caller owns p.
 bool take_from_running(P* p, std::uint64_t tick, nanos now, bool overdue, hog_watch& hogs, retaken& r) noexcept {
   M* m = p->m.load(relaxed);
   if (!m) return false;

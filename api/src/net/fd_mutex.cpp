@@ -16,6 +16,7 @@ namespace {
 char granted_mark;
 
 [[noreturn]] void too_many_users() noexcept { rt::fatal("weft::net: more than 1048575 calls at a time on one socket"); }
+
 }  // namespace
 
 // Orders in this file: acquire on the way in, so that a call sees what earlier holders of the lock wrote and what was

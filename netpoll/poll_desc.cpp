@@ -42,15 +42,14 @@ void publish(poll_desc* pd, bool closing) noexcept {
 
 bool is_closing(const poll_desc* pd) noexcept { return pd->info.load(relaxed) & poll_desc::closing; }
 
-// Takes whoever waits in this direction. `keep`: leave a notification (I/O is ready), else none.
-G* unblock(poll_desc::direction& d, bool keep) noexcept {
+// Takes whoever waits in this direction. What is left in the word: `ready`, a notification, or `nil`, which does not
+// take one away.
+G* unblock(poll_desc::direction& d, std::uintptr_t left) noexcept {
   std::uintptr_t old = d.word.load(seq_cst);
   for (;;) {
-    if (old == poll_desc::ready) return nullptr;
-    if (old == poll_desc::nil && !keep) return nullptr;
-    std::uintptr_t next = keep ? poll_desc::ready : poll_desc::nil;
+    if (old == poll_desc::ready || old == left) return nullptr;
     // acq_rel, seq_cst for the pairing with info: the goroutine's commit published what it wrote before.
-    if (d.word.compare_exchange_strong(old, next, seq_cst, seq_cst)) {
+    if (d.word.compare_exchange_strong(old, left, seq_cst, seq_cst)) {
       return old > poll_desc::wait ? reinterpret_cast<G*>(old) : nullptr;
     }
   }
@@ -64,7 +63,7 @@ void deadline_passed(poll_desc* pd, poll_mode m, std::uint64_t seq) noexcept {
     if (seq != d.seq) return;  // the deadline was changed, or the descriptor is another one by now
     d.deadline = -1;
     publish(pd, is_closing(pd));
-    g = unblock(d, false);
+    g = unblock(d, poll_desc::nil);
   }
   if (g) ready_goroutine(g);
 }
@@ -81,7 +80,7 @@ void write_deadline_passed(timer* t, std::uint64_t seq, nanos) noexcept {
 bool arm(timer_heap& here, poll_desc* pd, poll_mode m, nanos deadline) {
   poll_desc::direction& d = pd->at(m);
   auto passed = m == poll_mode::read ? read_deadline_passed : write_deadline_passed;
-  bool earliest = change_timer(here, &d.passing, deadline, 0, passed, d.seq + 1).earliest;
+  bool earliest = change_timer(here, &d.passing, {deadline, 0, passed, d.seq + 1}).earliest;
   ++d.seq;
   return earliest;
 }
@@ -166,8 +165,8 @@ void poll_evict(poll_desc* pd, g_list& woken) noexcept {
     ++pd->read.seq;
     ++pd->write.seq;
     publish(pd, true);
-    if (G* g = unblock(pd->read, false)) woken.push_back(g);
-    if (G* g = unblock(pd->write, false)) woken.push_back(g);
+    if (G* g = unblock(pd->read, poll_desc::nil)) woken.push_back(g);
+    if (G* g = unblock(pd->write, poll_desc::nil)) woken.push_back(g);
   }
   for (timer* t : timers) del_timer(t);
 }
@@ -223,7 +222,7 @@ bool poll_commit(poll_desc* pd, poll_mode m, G* g) noexcept {
   return pd->at(m).word.compare_exchange_strong(want, reinterpret_cast<std::uintptr_t>(g), acq_rel, relaxed);
 }
 
-G* poll_try_again(poll_desc* pd, poll_mode m) noexcept { return unblock(pd->at(m), true); }
+G* poll_try_again(poll_desc* pd, poll_mode m) noexcept { return unblock(pd->at(m), poll_desc::ready); }
 
 void poll_finish_wait(poll_desc* pd, poll_mode m) noexcept {
   std::uintptr_t old = pd->at(m).word.exchange(poll_desc::nil, seq_cst);  // "drained" (api/src/net/receive.hpp)
@@ -245,7 +244,7 @@ deadline_result poll_set_deadline(timer_heap& here, poll_desc* pd, poll_mode m, 
   d.deadline = deadline;
   publish(pd, false);
   if (deadline < 0) {
-    if (G* g = unblock(d, false)) woken.push_back(g);
+    if (G* g = unblock(d, poll_desc::nil)) woken.push_back(g);
   }
   return r;
 }
@@ -256,10 +255,10 @@ void poll_event(poll_desc* pd, std::uint32_t tag, poll_news news, g_list& woken)
   // that costs the new one a try now and then.
   if (WEFT_UNLIKELY(news.special)) pd->special.store(true, seq_cst);
   if (news.readable) {
-    if (G* g = unblock(pd->read, true)) woken.push_back(g);
+    if (G* g = unblock(pd->read, poll_desc::ready)) woken.push_back(g);
   }
   if (news.writable) {
-    if (G* g = unblock(pd->write, true)) woken.push_back(g);
+    if (G* g = unblock(pd->write, poll_desc::ready)) woken.push_back(g);
   }
 }
 

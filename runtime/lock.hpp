@@ -1,6 +1,6 @@
 // The low-level lock: held for a few instructions (exceptions: lock.cpp), never across a suspension.
 //
-// A futex lock with three words: free, held, held with sleepers. A thread that finds it held spins briefly,
+// A futex lock, one word with three values: free, held, held with sleepers. A thread that finds it held spins briefly,
 // but only while nobody sleeps on it: with many contenders one spins and the others are asleep, so the lock
 // does not collapse. Ranks say in which order locks may be taken; builds with WEFT_CHECKS verify it.
 #pragma once

@@ -196,7 +196,8 @@ std::size_t make_stacks(stack_class* c, const claim& mine, stack** out) noexcept
 }  // namespace
 
 stack_class* stack_class_for(std::size_t size) {
-  if (size > SIZE_MAX / 4) throw std::bad_alloc();
+  constexpr std::size_t address_space = std::size_t{1} << 47;  // a stack for each P is reserved at once
+  if (size > address_space) throw std::bad_alloc();
   // AddressSanitizer's frames are several times as large.
   std::size_t least = asan_running() ? 4 * min_stack_size : min_stack_size;
   size = std::max((size + page - 1) / page * page, least);

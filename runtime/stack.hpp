@@ -9,7 +9,7 @@
 // Guards, in the order they are tried:
 //   1. MADV_GUARD_INSTALL (Linux 6.13): an entry in the page table, no mapping of its own. A million guards
 //      fit in a few dozen maps.
-//   2. mprotect(PROT_NONE): splits the mapping, so it is used for as many stacks as vm.max_map_count allows.
+//   2. mprotect(PROT_NONE): splits the mapping, so it is used for as many stacks as a quarter of vm.max_map_count.
 //   3. a canary above the lowest page, checked whenever the goroutine parks, yields or ends.
 //
 // Colour: tops of equal address modulo 4096 would make all frames compete for the same few cache sets, so the

@@ -10,6 +10,7 @@
 //   fatal.cpp     whether this thread reports: it never leaves there, the process ends
 //   lock.cpp      the ranks it holds, in checked builds: behind a function that is never inlined, too
 //   overflow.cpp  the fault it handles: a signal handler is not suspended
+//   uncaught.cpp  whether this thread has its report, and whether it terminates: it does not come back
 //   select.cpp    random numbers for threads that are no goroutines: they stay the thread they are
 #pragma once
 

@@ -49,7 +49,7 @@ void arm_timer(M* m, timer* t) noexcept {
 
 bool rearm_timer(M* m, timer* t, nanos when, nanos period, timer_function f, std::uint64_t seq) {
   P* p = p_for_timers(m);
-  change_result r = change_timer(p->timers, t, when, period, f, seq);
+  change_result r = change_timer(p->timers, t, {when, period, f, seq});
   armed(m, p, when, r.earliest);
   return r.was_pending;
 }

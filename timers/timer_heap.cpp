@@ -147,53 +147,34 @@ bool del_timer(timer* t) noexcept {
   }
 }
 
-change_result change_timer(timer_heap& here, timer* t, nanos when, nanos period, timer_function function,
-                           std::uint64_t seq) {
-  when = not_before_epoch(when);
+namespace {
+void take_over(timer* t, const timer_setting& to) noexcept {
+  t->period = to.period;
+  t->function = to.function;
+  t->seq = to.seq;
+}
+}  // namespace
+
+change_result change_timer(timer_heap& here, timer* t, timer_setting to) {
+  to.when = not_before_epoch(to.when);
   for (;;) {
     timer_status s = t->status.load(acquire);
     switch (s) {
       case waiting:
       case modified_earlier:
       case modified_later:
-      case deleted: {
+      case deleted:
         if (!try_move<resting_states, modifying>(t, s)) break;
-        timer_heap* h = t->heap;
-        t->period = period;
-        t->function = function;
-        t->seq = seq;
-        t->next_when = when;
-        if (s == deleted) h->deleted_.fetch_sub(1, relaxed);
-        bool earlier = when < t->when;
-        // Lowered before the state is published: a reader of the hints is never too late. It takes part in the
-        // decision even when the entry was already modified_earlier: adjust may have cleared the hint since.
-        bool earliest = earlier && h->note_earlier(when);
-        if (earlier) {
-          finish_move<modifying, modified_earlier>(t);
-        } else {
-          finish_move<modifying, modified_later>(t);
-        }
-        return {s != deleted, earliest};
-      }
+        return {s != deleted, t->heap->change_in_place(t, to, s == deleted)};
       case no_status:
       case removed: {
         here.make_room();
         here.lock_.acquire_lock();
-        if (here.free_places() <= timer_heap::slack / 2 || !try_move<outside_states, modifying>(t, s)) {
-          here.unlock_and_publish();
-          break;
-        }
-        t->when = when;
-        t->period = period;
-        t->function = function;
-        t->seq = seq;
-        here.clean_head();
-        here.clean_tail();
-        here.insert(t);
-        finish_move<modifying, waiting>(t);
-        bool earliest = here.heap_.front().t == t;
+        bool taken = here.free_places() > timer_heap::slack / 2 && try_move<outside_states, modifying>(t, s);
+        bool earliest = taken && here.put_in(t, to);
         here.unlock_and_publish();
-        return {false, earliest};
+        if (taken) return {false, earliest};
+        break;
       }
       case running:
       case removing:
@@ -202,6 +183,33 @@ change_result change_timer(timer_heap& here, timer* t, nanos when, nanos period,
       default: illegal_move(t, s, modifying);
     }
   }
+}
+
+// t is modifying, and its entry stays where it is. True: a sleeper may sleep too long.
+bool timer_heap::change_in_place(timer* t, const timer_setting& to, bool was_deleted) noexcept {
+  take_over(t, to);
+  t->next_when = to.when;
+  if (was_deleted) deleted_.fetch_sub(1, relaxed);
+  if (to.when >= t->when) {
+    finish_move<modifying, modified_later>(t);
+    return false;
+  }
+  // Lowered before the state is published: a reader of the hints is never too late. Also when the entry was
+  // modified_earlier already: adjust may have cleared the hint since.
+  bool lowered = note_earlier(to.when);
+  finish_move<modifying, modified_earlier>(t);
+  return lowered;
+}
+
+// t is modifying, in no heap, and the caller holds the lock. True: it is the earliest now.
+bool timer_heap::put_in(timer* t, const timer_setting& to) noexcept {
+  take_over(t, to);
+  t->when = to.when;
+  clean_head();
+  clean_tail();
+  insert(t);
+  finish_move<modifying, waiting>(t);
+  return heap_.front().t == t;
 }
 
 // Under the lock. t, which was stopped, counts as being in no heap from here on: its owner may arm it anew, in another

@@ -32,6 +32,14 @@
 
 namespace weft::rt {
 
+// What a timer is armed for, and with.
+struct timer_setting {
+  nanos when;
+  nanos period;  // 0: once
+  timer_function function;
+  std::uint64_t seq;
+};
+
 struct change_result {
   bool was_pending;
   bool earliest;  // who sleeps for the heap it is in now has to be told
@@ -96,9 +104,10 @@ class timer_heap {
 
  private:
   friend bool del_timer(timer* t) noexcept;
-  friend change_result change_timer(timer_heap& here, timer* t, nanos when, nanos period, timer_function function,
-                                    std::uint64_t seq);
+  friend change_result change_timer(timer_heap& here, timer* t, timer_setting to);
 
+  bool change_in_place(timer* t, const timer_setting& to, bool was_deleted) noexcept;
+  bool put_in(timer* t, const timer_setting& to) noexcept;
   void grow(std::size_t promise);  // room for so many, which only take_all uses
   void insert(timer* t) noexcept;
   std::size_t free_places() const noexcept { return heap_.capacity() - heap_.size() - promised_; }
@@ -138,7 +147,6 @@ class timer_heap {
 bool del_timer(timer* t) noexcept;
 
 // Gives a timer new values and arms it: in place if some heap still holds it, else in `here`.
-[[nodiscard]] change_result change_timer(timer_heap& here, timer* t, nanos when, nanos period, timer_function function,
-                                         std::uint64_t seq);
+[[nodiscard]] change_result change_timer(timer_heap& here, timer* t, timer_setting to);
 
 }  // namespace weft::rt

@@ -184,13 +184,13 @@ void chan_release(chan_core* c) noexcept {
 
 chan_status chan_send(chan_core* c, void* value, std::int64_t timeout) {
   if (WEFT_UNLIKELY(!c)) return wait_on_nil(rt::wait_reason::chan_send_nil, timeout);
-  if (timeout <= 0 && c->send_would_block()) return chan_status::would_block;
+  if (timeout <= 0 && c->send_would_block() && !runtime_calls()) return chan_status::would_block;
   return operate_at_once<sending>(c, value, timeout);
 }
 
 chan_status chan_recv(chan_core* c, void* out, std::int64_t timeout) {
   if (WEFT_UNLIKELY(!c)) return wait_on_nil(rt::wait_reason::chan_recv_nil, timeout);
-  if (timeout <= 0 && c->recv_would_block()) return chan_status::would_block;
+  if (timeout <= 0 && c->recv_would_block() && !runtime_calls()) return chan_status::would_block;
   if (WEFT_UNLIKELY(c->timer != nullptr)) return recv_from_timer(c, out, timeout);
   return operate_at_once<receiving>(c, out, timeout);
 }

@@ -22,6 +22,7 @@
 #include "weft/context.hpp"
 
 #include "api/src/support.hpp"
+#include "weft/runtime.hpp"
 #include "weft/time.hpp"
 
 #include <memory>
@@ -131,6 +132,17 @@ class cancel_node final : public context_node {
 
 namespace {
 
+#if defined(__cpp_lib_jthread)
+// A stop_source tells by the thread whether a callback that is unregistered runs in the one who does that, or has to be
+// waited for. So who calls the callbacks keeps its thread, and nobody else runs there meanwhile. Also after the last
+// one: what was unregistered by itself is looked at then.
+void request_stop(std::stop_source& source) noexcept {
+  std::optional<no_preemption> keep;
+  if (rt::this_m()) keep.emplace();
+  source.request_stop();
+}
+#endif
+
 void cancel(cancel_node* root, cancel_state s, const std::exception_ptr& why) noexcept {
   cancel_node* with_more = nullptr;  // retained, to be finished without the lock
   {
@@ -166,7 +178,7 @@ void cancel(cancel_node* root, cancel_state s, const std::exception_ptr& why) no
       n->timer.reset();
     }
 #if defined(__cpp_lib_jthread)
-    if (n->has_callbacks) n->source->request_stop();
+    if (n->has_callbacks) request_stop(*n->source);
 #endif
     context_release(n);
   }
@@ -307,6 +319,7 @@ chan_core* context_done(context_node* node) {
 }
 
 std::error_code context_err(const context_node* node) noexcept {
+  if (runtime_calls()) rt::runtime_scope scope;
   cancel_node* n = node->canceller;
   if (n) see_to_deadline(n);
   switch (n ? n->state.load(rt::acquire) : cancel_state::active) {
@@ -344,7 +357,7 @@ std::stop_token context_stop_token(context_node* node) {
     made.emplace();
   }
   // Made after the cancel(): nobody else stops it.
-  if (n->is_cancelled()) n->source->request_stop();
+  if (n->is_cancelled()) request_stop(*n->source);
   return n->source->get_token();
 }
 #endif

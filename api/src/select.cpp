@@ -53,8 +53,8 @@ class workspace {
     for (std::size_t i = 0; i < lock_count; ++i) locks[i]->mutex.acquire_lock();
   }
 
-  // The goroutine may go on as soon as it could lock all again, that is after the last release: nothing of this
-  // object is read after that one.
+  // As soon as the last lock is released the goroutine may go on and destroy this object. So locks[0] is read before,
+  // and released last.
   void unlock_all() noexcept {
     std::size_t n = lock_count;
     chan_core* last = n > 0 ? locks[0] : nullptr;
@@ -191,7 +191,7 @@ select_outcome chan_select(const select_op* ops, std::size_t count, std::int64_t
   if (timeout <= 0) {
     // One case and a default: the common answer is "not ready", and takes no lock. Several cases could each be not
     // ready when it is looked at, and one of them ready at any time.
-    if (count == 1 && would_block(*ops)) return nothing;
+    if (count == 1 && would_block(*ops) && !runtime_calls()) return nothing;
   } else if (!rt::this_m() && std::any_of(ops, ops + count, receives_from_timer)) {
     // As in chan_recv.
     return try_in_turns(

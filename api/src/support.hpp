@@ -11,6 +11,13 @@
 
 namespace weft {
 
+// A goroutine that only asks, and asks again, enters the runtime when that has a request: it gives way then, and stops
+// at the end of its run(). For answers that are given without entering.
+inline bool runtime_calls() noexcept {
+  const rt::M* m = rt::this_m();
+  return m && m->requests.load(rt::relaxed) != 0;
+}
+
 // operator new and delete, by the aligned ones only where that is needed: they take thrice as long.
 inline void* allocate_aligned(std::size_t size, std::size_t align) {
   if (align <= __STDCPP_DEFAULT_NEW_ALIGNMENT__) return ::operator new(size);

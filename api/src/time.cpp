@@ -8,7 +8,7 @@
 // The promise is Go 1.23's: after stop() or reset() has returned, no value of the earlier setting is received. The
 // function of a timer runs without any lock of ours; it takes the channel's lock and sends only if the sequence number
 // it was armed with is still the present one. stop and reset change that number, under the same lock, and drop a value
-// that was sent and not received. Whether the setting's value was received is known under that lock, too: `armed`
+// that was sent and not received. Whether the setting's value was received is known under that lock, too: `unsent`
 // (nothing was sent yet) or a value in the buffer mean that it was not.
 
 #include "weft/time.hpp"
@@ -77,7 +77,7 @@ class timer_core {
       : chan(element_of<time_point>, 1, sizeof(time_point), reinterpret_cast<std::byte*>(&slot)) {
     chan.timer = this;
     node.owner = this;
-    node.dispose = [](rt::timer* t) noexcept { delete static_cast<link*>(t)->owner; };
+    node.dispose = [](rt::timer* t) noexcept { delete static_cast<heap_node*>(t)->owner; };
     set(ns, period_ns);
   }
 
@@ -86,20 +86,20 @@ class timer_core {
   void set(std::int64_t ns, std::int64_t period_ns) noexcept {
     when = ns >= never_ns ? rt::forever : rt::saturating_add(rt::nanotime(), ns < 0 ? 0 : ns);
     period = period_ns >= never_ns ? 0 : period_ns;
-    armed = true;
+    unsent = true;
   }
 
   // The value of the present setting was not received; it will not be.
   bool disarm() noexcept {
-    bool pending = armed || chan.count.load(rt::relaxed) > 0;
-    armed = false;
+    bool pending = unsent || chan.count.load(rt::relaxed) > 0;
+    unsent = false;
     ++seq;
     if (chan.count.load(rt::relaxed) > 0) chan.drop_head();
     return pending;
   }
 
-  // A heap will call fire, or does so now and waits for the lock.
-  bool in_heap() const noexcept {
+  // A heap calls fire some time, or does so now and waits for the lock.
+  bool will_fire() const noexcept {
     switch (node.status.load(rt::acquire)) {
       case rt::timer_status::no_status:
       case rt::timer_status::deleted:
@@ -126,7 +126,7 @@ class timer_core {
   time_point take_due(rt::nanos now) noexcept {
     time_point value{std::chrono::nanoseconds(when)};
     if (period == 0) {
-      armed = false;
+      unsent = false;
     } else {
       skip_to(now);
     }
@@ -141,14 +141,14 @@ class timer_core {
     return to_wake;
   }
 
-  static void fire(rt::timer* armed_node, std::uint64_t armed_seq, rt::nanos) noexcept {
-    timer_core* t = static_cast<link*>(armed_node)->owner;
+  static void fire(rt::timer* fired, std::uint64_t fired_seq, rt::nanos) noexcept {
+    timer_core* t = static_cast<heap_node*>(fired)->owner;
     waiter* to_wake;
     {
       rt::lock_guard hold(t->chan.mutex);
       // Stopped or reset meanwhile, or sent already by somebody who looked. The clock decides, not the instant that the
       // heap says was due: a ticker's `when` skips ticks by a later clock than the heap, and may be ahead of that.
-      if (armed_seq != t->seq || !t->armed) return;
+      if (fired_seq != t->seq || !t->unsent) return;
       rt::nanos now = rt::nanotime();
       if (now < t->when) return;
       to_wake = t->send(now);
@@ -157,28 +157,28 @@ class timer_core {
     if (to_wake) wake(rt::this_m(), to_wake);
   }
 
-  struct link : rt::timer {
+  struct heap_node : rt::timer {
     timer_core* owner = nullptr;
   };
 
   rt::atomic<std::uint32_t> handles{1};
-  link node;
+  heap_node node;
   chan_core chan;
   time_point slot;
   // under chan.mutex:
   rt::nanos when = 0;
   std::int64_t period = 0;  // 0: once
   std::uint64_t seq = 0;
-  bool armed = false;  // the value for `when` was not sent
+  bool unsent = false;  // the value for `when` was not sent
 };
 
 void timer_catch_up(chan_core* c) noexcept {
   timer_core* t = c->timer;
-  if (!t->armed) return;
+  if (!t->unsent) return;
   // Whoever waits was here before, and has the heap send it. Only for a thread that waits across the end of a run() no
   // heap does; it looks again by itself.
   const waiter* w = c->receivers.first_alive();
-  if (w && (t->in_heap() || w->g->kind != rt::g_kind::foreign)) return;
+  if (w && (t->will_fire() || w->g->kind != rt::g_kind::foreign)) return;
   if (c->count.load(rt::relaxed) > 0) {
     if (t->period != 0) t->skip_to(rt::nanotime());  // ticks that were due while one was pending are missed
     return;
@@ -191,7 +191,7 @@ void timer_catch_up(chan_core* c) noexcept {
 
 void timer_begin_wait(chan_core* c) {
   timer_core* t = c->timer;
-  if (t->armed && !t->in_heap()) t->put_into_heap();
+  if (t->unsent && !t->will_fire()) t->put_into_heap();
 }
 
 void timer_channel_gone(chan_core* c) noexcept {
@@ -220,7 +220,7 @@ bool timer_stop(timer_core* t) {
   rt::runtime_scope scope;
   rt::lock_guard hold(t->chan.mutex);
   bool pending = t->disarm();
-  if (t->in_heap()) rt::del_timer(&t->node);
+  if (t->will_fire()) rt::del_timer(&t->node);
   return pending;
 }
 
@@ -230,7 +230,7 @@ bool timer_reset(timer_core* t, std::int64_t ns, std::int64_t period_ns) {
   rt::lock_guard hold(t->chan.mutex);
   bool pending = t->disarm();
   t->set(ns, period_ns);
-  if (t->in_heap() || !t->chan.receivers.looks_empty()) t->put_into_heap();
+  if (t->will_fire() || !t->chan.receivers.looks_empty()) t->put_into_heap();
   return pending;
 }
 

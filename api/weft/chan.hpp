@@ -125,8 +125,8 @@ class send_ops {
     if (chan_send(target(), std::addressof(v), wait_forever) == chan_status::closed) throw_channel_closed("send");
   }
 
-  // Hands v over if that is possible at once. False: v is untouched, also if it is of another type, but for a
-  // conversion that may throw and for a T that is trivially copyable: that is converted before. Throws channel_closed.
+  // Hands v over if that is possible at once. False: v is untouched. But where v is of another type, and
+  // converting it may throw or T is trivially copyable, it is converted before the attempt. Throws channel_closed.
   bool try_send(T&& v) const { return send_within(std::addressof(v), dont_wait); }
   template <converts_to<T> U>
   bool try_send(U&& v) const {

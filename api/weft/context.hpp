@@ -144,12 +144,14 @@ class context {
 };
 
 // Cancels one context. Callable anywhere, also several times and by several at once: only the first call counts. When a
-// call returns, the context and everything below it is cancelled. Cancels when it is destroyed, too.
+// call returns, the context and everything below it is cancelled. Cancels when it is destroyed or
+// assigned to, too.
 class [[nodiscard]] cancel_function {
  public:
   cancel_function() noexcept = default;
   cancel_function(cancel_function&&) noexcept = default;
   cancel_function& operator=(cancel_function&& o) noexcept {
+    if (this == &o) return *this;
     (*this)();
     ref_ = std::move(o.ref_);
     return *this;

@@ -114,10 +114,10 @@ inline std::error_code wait_writable(int fd, time_point deadline) {
 //     weft::select(weft::on_recv(stop, [](std::optional<int> s) { ... }), ...);
 //
 // The channel buffers 16; what arrives while it is full is dropped. Several channels may ask for the same signal: each
-// receives it. It lasts until stop_signals(c), whoever drops handles, and beyond run(); while it does, the deadlock
-// check is silent. The child of a fork() receives nothing until it calls this, too. Anywhere, also with no runtime
-// running. Nonsense or a signal that cannot be caught (SIGKILL): std::system_error with std::errc::invalid_argument; no
-// descriptors or threads: std::system_error.
+// receives it. It lasts until stop_signals(c), also when no handle is left and when run() has ended; while it does,
+// the deadlock check is silent. The child of a fork() receives nothing until it calls this, too. Anywhere, also with no
+// runtime running. Nonsense or a signal that cannot be caught (SIGKILL): std::system_error with
+// std::errc::invalid_argument; no descriptors or threads: std::system_error.
 [[nodiscard]] WEFT_API chan<int> signal_channel(std::initializer_list<int> signals);
 
 // Ends that: closes the channel; a signal that nobody asks for any more does again what it did before. A channel

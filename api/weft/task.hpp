@@ -92,8 +92,8 @@ struct task_body {
 }  // namespace detail
 
 // A handle to a goroutine started with spawn(). Movable, not copyable. Its members may be called anywhere; one handle
-// from one thread at a time, as with std::jthread, except that done() may be asked by anybody. An empty one: all but
-// joinable() throw std::logic_error.
+// from one thread at a time, as with std::jthread, except that done() may be asked by anybody until the handle is
+// joined, detached, moved or destroyed. An empty one: all but joinable() throw std::logic_error.
 template <class R>
 class [[nodiscard]] task {
  public:
@@ -234,7 +234,7 @@ WEFT_API void* local_find(const void* key);
 WEFT_API void local_insert(const void* key, void* value, void (*destroy)(void*) noexcept);
 }  // namespace detail
 
-// A variable each goroutine has its own of: what thread_local cannot be here. A static or global object. Made by T() on
+// A variable each goroutine has its own of: what thread_local cannot be here. Declared static or global. Made by T() on
 // first use in a goroutine, destroyed with the goroutine: after its closure, and before its task, group or wait group
 // counts it as done. Goroutine only.
 template <class T>

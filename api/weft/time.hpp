@@ -1,4 +1,5 @@
-// Time: sleeping, timers and tickers. A wake-up comes never early, and late by microseconds.
+// Time: sleeping, timers and tickers. A wake-up never comes early; on a machine with a free
+// processor it is late by some microseconds in the median. Long sleeps among hundreds of timers: sleep().
 //
 // Durations too long to fit never fire; zero and negative ones fire at once. With no runtime running, what starts a
 // timer throws std::logic_error. No memory for a timer: std::bad_alloc, from what starts one, from a goroutine's sleep

@@ -38,12 +38,18 @@ def run_once(peer, workload, procs, scale, priority):
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines()
         return {"error": f"exit status {done.returncode}" + (f": {lines[0]}" if lines else "")}
-    return json.loads(done.stdout)
+    try:
+        return json.loads(done.stdout)
+    except ValueError:
+        return {"error": f"it printed no JSON: {done.stdout[:100]!r}"}
 
 
-def plan(peers, workloads, procs):
-    """The runs of one round, with those of one workload side by side."""
+def plan(peers, workloads, procs, number=1):
+    """The runs of one round, with those of one workload side by side. Each round begins with another peer: who comes
+    first finds the machine as none of the others does, with memory that nobody has used lately, for example."""
     known = {p.name: set(p.workloads()) for p in peers}
+    first = (number - 1) % len(peers)
+    peers = peers[first:] + peers[:first]
     return [
         (peer, w, p)
         for w in workloads
@@ -56,11 +62,11 @@ def plan(peers, workloads, procs):
 def measure(peers, workloads, procs, scale, rounds, budget=None, priority=False):
     """All runs, as a list of dictionaries. It stops before a round that would exceed the budget, in seconds."""
     runs = []
-    todo = plan(peers, workloads, procs)
     gave_up = set()  # what failed is not tried again
     begin = time.monotonic()
     for number in range(1, rounds + 1):
         round_begin = time.monotonic()
+        todo = plan(peers, workloads, procs, number)
         for i, (peer, workload, p) in enumerate(todo, 1):
             if (peer.name, workload, p) in gave_up:
                 continue

@@ -49,7 +49,7 @@ class per_p {
     // acquire is not needed: the owner resets, and only the owner takes it out of these states.
     rt::timer_status s = t->status.load(rt::relaxed);
     if (s == rt::timer_status::no_status || s == rt::timer_status::removed) count(my_waits().acquired);
-    return rt::change_timer(ps_[p].heap, t, when, 0, run, 0).was_pending;
+    return rt::change_timer(ps_[p].heap, t, {when, 0, run, 0}).was_pending;
   }
 
   nanos fire(unsigned p, nanos now) {

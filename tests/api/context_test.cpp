@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -264,6 +265,77 @@ TEST_CASE("context: stop tokens") {
     by_deadline = stopped.wait_for(10s);
   });
   REQUIRE(by_deadline);
+}
+
+TEST_CASE("context: who calls stop callbacks keeps its thread until they are done") {
+  // Long enough to lose its P, and to be asked to give way.
+  auto call_weft = [] {
+    weft::chan<int> c{1};
+    for (auto end = steady::now() + 50ms; steady::now() < end;) {
+      (void)c.try_send(1);
+      int got;
+      (void)c.try_recv(got);
+    }
+  };
+  SECTION("who destroys one waits for it") {
+    int begun = 0, ended = 0;
+    bool had_ended = false;
+    weft::run(
+        [&] {
+          auto [ctx, cancel] = weft::with_cancel(weft::background());
+          auto body = [&] {
+            ++begun;
+            call_weft();
+            ++ended;
+          };
+          auto on_stop = std::make_unique<std::stop_callback<decltype(body)>>(ctx.stop_token(), body);
+          weft::wait_group wg;
+          wg.go([&, &c = cancel] { c(); });
+          wg.go([&] {
+            while (begun == 0) weft::yield();
+            on_stop.reset();
+            had_ended = ended == 1;
+          });
+          wg.wait();
+        },
+        {.procs = 1});
+    CHECK(ended == 1);
+    CHECK(had_ended);
+  }
+  SECTION("one may destroy itself") {
+    weft::run(
+        [&] {
+          auto [ctx, cancel] = weft::with_cancel(weft::background());
+          std::unique_ptr<std::stop_callback<std::function<void()>>> on_stop;
+          on_stop = std::make_unique<std::stop_callback<std::function<void()>>>(ctx.stop_token(), [&] {
+            call_weft();
+            on_stop.reset();
+          });
+          std::atomic<bool> done{false};
+          weft::wait_group wg;
+          for (int i = 0; i < 4; ++i) {
+            wg.go([&] {
+              while (!done) weft::yield();
+            });
+          }
+          wg.go([&, &c = cancel] {
+            c();
+            done = true;
+          });
+          wg.wait();
+        },
+        {.procs = 2});
+    SUCCEED();
+  }
+}
+
+TEST_CASE("context: assigned to itself, a cancel_function cancels nothing") {
+  auto [ctx, cancel] = weft::with_cancel(weft::background());
+  auto& same = cancel;
+  cancel = std::move(same);
+  CHECK_FALSE(canceled(ctx));
+  cancel();
+  CHECK(canceled(ctx));
 }
 
 TEST_CASE("context: a cancelled child leaves nothing in its parent") {

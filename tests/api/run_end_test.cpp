@@ -196,3 +196,65 @@ TEST_CASE("run() ends: who stops the world") {
   procs.result();
   dumps.result();
 }
+
+TEST_CASE("run() ends: who only asks stops, too") {
+  static weft::chan<int> empty;
+  auto [ctx, cancel] = weft::with_cancel(weft::background());
+  const std::vector<std::pair<const char*, std::function<void()>>> questions{
+      {"try_recv",
+       [] {
+         int got;
+         (void)empty.try_recv(got);
+       }},
+      {"try_send", [] { (void)empty.try_send(1); }},
+      {"select with default", [] { weft::select(weft::on_recv(empty), weft::on_default()); }},
+      {"err", [&c = ctx] { (void)c.err(); }},
+  };
+  for (const auto& [name, ask] : questions) {
+    INFO(name);
+    auto asked = std::make_shared<std::atomic<long>>(0);
+    auto ended = weft::test::clock::now();
+    weft::run(
+        [&, &what = ask] {
+          weft::go([asked, what] {
+            for (;; ++*asked) what();
+          });
+          weft::sleep(20ms);
+          ended = weft::test::clock::now();
+        },
+        {.shutdown_grace = 10s});
+    CHECK(weft::test::clock::now() - ended < 5s);
+    long then = *asked;
+    ::usleep(10'000);
+    CHECK(*asked == then);
+  }
+}
+
+namespace {
+
+struct waits_at_the_end {
+  ~waits_at_the_end() {
+    for (int i = 0; i < 1000; ++i) {
+      c.send(i);
+      (void)c.recv();
+    }
+    ++ended;
+  }
+  weft::chan<int> c{1};
+  bool used = false;
+  static inline int ended = 0;
+};
+weft::local<waits_at_the_end> of_main;
+
+}  // namespace
+
+TEST_CASE("run() ends: main's locals are destroyed before") {
+  for (int i = 0; i < 100; ++i) weft::run([] { of_main->used = true; });
+  CHECK(waits_at_the_end::ended == 100);
+  CHECK_THROWS_AS(weft::run([] {
+                    of_main->used = true;
+                    throw std::runtime_error("main");
+                  }),
+                  std::runtime_error);
+  CHECK(waits_at_the_end::ended == 101);
+}

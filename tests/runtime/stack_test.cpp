@@ -40,6 +40,16 @@ TEST_CASE("stack: slots are an odd number of pages apart, and no smaller than as
   }
 }
 
+TEST_CASE("stack: no memory for one that is larger than what can be addressed, for any number of Ps") {
+  for (std::size_t size : {SIZE_MAX, SIZE_MAX / 4, std::size_t{1} << 60, (std::size_t{1} << 47) + 1}) {
+    CHECK_THROWS_AS(stack_class_for(size), std::bad_alloc);
+  }
+  for (unsigned n : {1u, 3u, 64u, 1024u}) {
+    stack_class* c = stack_class_for(std::size_t{1} << 47);
+    CHECK_THROWS_AS(stack_reserve(c, n * stack_slots_per_slab(c)), std::bad_alloc);
+  }
+}
+
 TEST_CASE("stack: a guard is its own stack's, among those of all sizes") {
   std::vector<G> users(9);
   std::vector<stack*> stacks;

@@ -23,7 +23,7 @@ struct counting_timer : timer {
 };
 
 bool set(timer_heap& h, counting_timer& t, nanos when) {
-  return change_timer(h, &t, when, 0, counting_timer::fire, 0).was_pending;
+  return change_timer(h, &t, {when, 0, counting_timer::fire, 0}).was_pending;
 }
 
 nanos time_of(const timer& t) {

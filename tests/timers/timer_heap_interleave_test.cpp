@@ -46,7 +46,7 @@ std::string everything_at_once(std::uint64_t seed) {
         } else {
           ++t.armed;
           nanos when = now - 2 + random.below(12);
-          auto r = change_timer(heaps[random.below(2)], &t, when, 0, test_timer::fire, 0);
+          auto r = change_timer(heaps[random.below(2)], &t, {when, 0, test_timer::fire, 0});
           if (r.was_pending) ++t.taken_back;
         }
       }
@@ -118,7 +118,7 @@ struct poller {
   }
 
   void arm(test_timer& t, nanos when) {
-    if (!change_timer(heap, &t, when, 0, test_timer::fire, 0).earliest || last_poll.load(seq_cst) != 0) return;
+    if (!change_timer(heap, &t, {when, 0, test_timer::fire, 0}).earliest || last_poll.load(seq_cst) != 0) return;
     nanos u = until.load(seq_cst);
     if (u == 0 || u > when) broken = true;
   }
@@ -175,8 +175,8 @@ std::string sleeper_and_stopped_head(std::uint64_t seed) {
   timer_heap heap;
   test_timer head;
   std::array<test_timer, 4> others;  // so many that one stopped timer does not make `tidy` put all right
-  (void)change_timer(heap, &head, 50, 0, test_timer::fire, 0);
-  for (auto& t : others) (void)change_timer(heap, &t, 90, 0, test_timer::fire, 0);
+  (void)change_timer(heap, &head, {50, 0, test_timer::fire, 0});
+  for (auto& t : others) (void)change_timer(heap, &t, {90, 0, test_timer::fire, 0});
   (void)del_timer(&head);
   poller m{heap, now};
   int busy = 2;
@@ -203,14 +203,14 @@ std::string hint_never_late(std::uint64_t seed) {
   timer_heap heap;
   test_timer far, near, noise;
   for (auto* t : {&far, &near, &noise}) t->clock = &now;
-  (void)change_timer(heap, &far, 1000, 0, test_timer::fire, 0);
-  (void)change_timer(heap, &near, 900, 0, test_timer::fire, 0);
-  (void)change_timer(heap, &noise, 800, 0, test_timer::fire, 0);
-  (void)change_timer(heap, &near, 50, 0, test_timer::fire, 0);
+  (void)change_timer(heap, &far, {1000, 0, test_timer::fire, 0});
+  (void)change_timer(heap, &near, {900, 0, test_timer::fire, 0});
+  (void)change_timer(heap, &noise, {800, 0, test_timer::fire, 0});
+  (void)change_timer(heap, &near, {50, 0, test_timer::fire, 0});
   bool done = false;
   threads.add([&] {
     for (int i = 0; i < 6; ++i) {
-      (void)change_timer(heap, &noise, now + random.below(4), 0, test_timer::fire, 0);
+      (void)change_timer(heap, &noise, {now + random.below(4), 0, test_timer::fire, 0});
       if (random.below(3) == 0) (void)del_timer(&noise);
     }
     done = true;
@@ -241,22 +241,22 @@ std::string hint_lowered_during_rebuild(std::uint64_t seed) {
   timer_heap heap;
   test_timer mine, other, stopped;
   for (auto* t : {&mine, &other, &stopped}) t->clock = &now;
-  (void)change_timer(heap, &mine, 900, 0, test_timer::fire, 0);
-  (void)change_timer(heap, &other, 700, 0, test_timer::fire, 0);
+  (void)change_timer(heap, &mine, {900, 0, test_timer::fire, 0});
+  (void)change_timer(heap, &other, {700, 0, test_timer::fire, 0});
   bool done = false;
   threads.add([&] {
     for (int i = 0; i < 4; ++i) {
-      (void)change_timer(heap, &mine, 50 - i, 0, test_timer::fire, 0);
+      (void)change_timer(heap, &mine, {50 - i, 0, test_timer::fire, 0});
       nanos hint = heap.wake_when();
       interleaving::check(hint != 0 && hint <= 50 - i, "the hint is too late");
-      (void)change_timer(heap, &mine, 900, 0, test_timer::fire, 0);
+      (void)change_timer(heap, &mine, {900, 0, test_timer::fire, 0});
     }
     done = true;
   });
   threads.add([&] {
     for (nanos when = 500; !done; when = 1200 - when) {
-      (void)change_timer(heap, &other, when, 0, test_timer::fire, 0);
-      (void)change_timer(heap, &stopped, 800, 0, test_timer::fire, 0);
+      (void)change_timer(heap, &other, {when, 0, test_timer::fire, 0});
+      (void)change_timer(heap, &stopped, {800, 0, test_timer::fire, 0});
       (void)del_timer(&stopped);
       heap.tidy();
     }

@@ -108,7 +108,7 @@ class model {
     bool was_armed = armed_.count(i) != 0;
     timer_heap& there = is_in_heap(t) ? *t->heap : here;
     nanos woke_at = there.wake_when();
-    change_result r = change_timer(here, t, when, period, numbered::fire, ++seq_);
+    change_result r = change_timer(here, t, {when, period, numbered::fire, ++seq_});
     CHECK(r.was_pending == was_armed);
     CHECK(t->heap == &there);
     told_in_time(r.earliest, woke_at, when);
@@ -302,7 +302,7 @@ TEST_CASE("timer heap: a deadline that is pushed on and on stays one entry") {
   timer_heap h;
   numbered t;
   for (nanos when = 100; when < 100000; when += 3) {
-    (void)change_timer(h, &t, when, 0, numbered::fire, 0);
+    (void)change_timer(h, &t, {when, 0, numbered::fire, 0});
     if (when > 100) REQUIRE(h.size() == 1);
   }
   h.clear();
@@ -313,7 +313,7 @@ TEST_CASE("timer heap: who changes or stops a timer does not wait for who works 
   numbered stopped, held, later, earlier, gone;
   nanos when = 10;
   for (numbered* t : {&stopped, &held, &later, &earlier, &gone}) {
-    (void)change_timer(h, t, when += 10, 0, numbered::fire, 0);
+    (void)change_timer(h, t, {when += 10, 0, numbered::fire, 0});
   }
   REQUIRE(del_timer(&stopped));
   // Who cleans up finds the next timer in the hands of somebody else, and looks again and again, under the lock.
@@ -322,10 +322,10 @@ TEST_CASE("timer heap: who changes or stops a timer does not wait for who works 
   while (h.deleted_count() != 0) std::this_thread::yield();
   std::atomic<bool> done{false};
   std::thread owner([&] {
-    for (nanos d = 1; d <= 100; ++d) (void)change_timer(h, &later, 1000 + d, 0, numbered::fire, 0);
-    (void)change_timer(h, &earlier, 5, 0, numbered::fire, 0);
+    for (nanos d = 1; d <= 100; ++d) (void)change_timer(h, &later, {1000 + d, 0, numbered::fire, 0});
+    (void)change_timer(h, &earlier, {5, 0, numbered::fire, 0});
     (void)del_timer(&gone);
-    (void)change_timer(h, &gone, 2000, 0, numbered::fire, 0);
+    (void)change_timer(h, &gone, {2000, 0, numbered::fire, 0});
     (void)del_timer(&gone);
     done = true;
   });
@@ -344,8 +344,8 @@ TEST_CASE("timer heap: a period that reaches beyond the end of time fires once, 
     timer_heap h;
     numbered once, again;
     again.number = 1;
-    (void)change_timer(h, &once, forever / 2, period, numbered::fire, 0);
-    (void)change_timer(h, &again, 100, 10, numbered::fire, 0);
+    (void)change_timer(h, &once, {forever / 2, period, numbered::fire, 0});
+    (void)change_timer(h, &again, {100, 10, numbered::fire, 0});
     log_of_fired.clear();
     bool ran = false;
     nanos now = forever / 2 + 3;
@@ -403,7 +403,7 @@ TEST_CASE("timer heap: owners, modifiers and runners on threads of their own") {
         } else {
           t.armed.fetch_add(1);
           nanos when = nanotime() + static_cast<nanos>(random() % 60) * microsecond;
-          auto r = change_timer(heaps[random() % heaps.size()], &t, when, 0, shared_timer::fire, 0);
+          auto r = change_timer(heaps[random() % heaps.size()], &t, {when, 0, shared_timer::fire, 0});
           if (r.was_pending) t.taken_back.fetch_add(1);
         }
         if (random() % 16 == 0) std::this_thread::yield();
@@ -432,7 +432,7 @@ TEST_CASE("timers: threads that arm theirs in a heap never run out of room there
   constexpr std::size_t threads = 100, each = 50;
   timer_heap heap, other;
   std::vector<numbered> taken(20'000);
-  for (numbered& t : taken) (void)change_timer(other, &t, forever, 0, numbered::fire, 1);
+  for (numbered& t : taken) (void)change_timer(other, &t, {forever, 0, numbered::fire, 1});
   std::vector<numbered> timers(threads * each);
   std::atomic<bool> begin{false};
   std::vector<std::thread> all;
@@ -440,7 +440,7 @@ TEST_CASE("timers: threads that arm theirs in a heap never run out of room there
     all.emplace_back([&, i] {
       while (!begin) std::this_thread::yield();
       for (std::size_t k = 0; k < each; ++k) {
-        (void)change_timer(heap, &timers[i * each + k], forever, 0, numbered::fire, 1);
+        (void)change_timer(heap, &timers[i * each + k], {forever, 0, numbered::fire, 1});
       }
     });
   }

@@ -127,13 +127,15 @@ TEST_CASE("timer moves: an operation that meets a state it cannot have met is fa
       {"del_timer", modifying, [](some_heap& s) { (void)del_timer(&s.head()); }, {unknown}},
       {"change_timer",
        modifying,
-       [](some_heap& s) { (void)change_timer(s.h, &s.head(), 5, 0, s.head().function, 0); },
+       [](some_heap& s) {
+         (void)change_timer(s.h, &s.head(), {5, 0, s.head().function, 0});
+       },
        {unknown}},
       {"run_head", running, [&](some_heap& s) { s.h.check(10, false, &ran); }, out_of_place},
       {"clean_head", moving, [](some_heap& s) { s.h.tidy(); }, out_of_place},
       {"rebuild", moving,
        [&](some_heap& s) {
-         (void)change_timer(s.h, &s.ts[2], 5, 0, s.head().function, 0);
+         (void)change_timer(s.h, &s.ts[2], {5, 0, s.head().function, 0});
          s.h.check(10, false, &ran);
        },
        out_of_place},

@@ -24,8 +24,8 @@ TEST_CASE("timer state: who runs a timer sees what it was changed to") {
   timer_heap heap;
   timer t;
   bool any = false;
-  (void)change_timer(heap, &t, 10, 0, note_seq, 1);
-  std::thread changes([&] { (void)change_timer(heap, &t, 20, 0, note_seq, 2); });
+  (void)change_timer(heap, &t, {10, 0, note_seq, 1});
+  std::thread changes([&] { (void)change_timer(heap, &t, {20, 0, note_seq, 2}); });
   wait_for(t, timer_status::modified_later);
   heap.check(30, false, &any);
   CHECK(any);
@@ -51,10 +51,10 @@ TEST_CASE("timer state: who arms a timer anew does so after it was run") {
   timer_heap heap, other;
   timer t;
   bool any = false;
-  (void)change_timer(heap, &t, 10, 0, note_seq, 1);
+  (void)change_timer(heap, &t, {10, 0, note_seq, 1});
   std::thread runs([&] { heap.check(30, false, &any); });
   wait_for(t, timer_status::no_status);
-  (void)change_timer(other, &t, 40, 0, note_seq, 2);
+  (void)change_timer(other, &t, {40, 0, note_seq, 2});
   runs.join();
   CHECK(any);
   CHECK(ran == 1);

@@ -1,8 +1,8 @@
 // call_once: a function that is called once, whoever comes first. As std::call_once.
 //
 // The others wait until the call has returned. If it throws (or ends its goroutine by exit_goroutine()), the exception
-// comes out of that call_once, the flag stays unset, and the next in line calls its own function. Anywhere. A function
-// that comes back to its own flag waits for itself.
+// comes out of that call_once, the flag stays unset, and one of those that wait, or that come then, calls its own
+// function. Anywhere. A function that comes back to its own flag waits for itself.
 #pragma once
 
 #include <weft/detail/atomic.hpp>

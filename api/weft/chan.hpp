@@ -311,10 +311,11 @@ constexpr const element& element_for() noexcept {
 
 }  // namespace detail
 
-// A channel of T, or of signals without a value (void). The channel lives as long as a handle to it does. A call makes
-// no handle of its own: the one through which it waits must live, and not be assigned to, until it returns. T's move
-// constructor and destructor, and what makes a T of the rvalue that is sent, if it cannot throw, run under the
-// channel's lock: they may not wait, which is fatal.
+// A channel of T, or of signals without a value (void: send() and recv() take and give none, and there is no
+// range-for). T's move constructor and destructor throw nothing. The channel lives as long as a handle to it does; the
+// last one destroys the values that are left in the buffer. A call makes no handle of its own: the one through which it
+// waits must live, and not be assigned to, until it returns. T's move constructor and destructor, and what makes a T of
+// the rvalue that is sent, if it cannot throw, run under the channel's lock: they may not wait, which is fatal.
 template <class T>
 class chan : public detail::chan_handle, public detail::send_ops<T, chan<T>>, public detail::recv_ops<T, chan<T>> {
  public:

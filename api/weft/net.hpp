@@ -384,7 +384,8 @@ class WEFT_API unix_stream : public detail::stream {
   using stream::stream;
 };
 
-// Closing it removes its path.
+// Closing it removes its path. A path that exists is address_in_use, also if nobody listens there any more: who leaves
+// one behind removes it. "@name" is in the abstract namespace, which has no paths.
 class WEFT_API unix_listener : public detail::socket {
  public:
   unix_listener() noexcept = default;

@@ -102,8 +102,9 @@ WEFT_API std::size_t num_goroutines() noexcept;
 // over from this one, it may begin a moment later. Anywhere: another thread yields as a thread.
 WEFT_API void yield() noexcept;
 
-// Runs f, which may block its thread (a system call, a library); other goroutines run meanwhile on another thread.
-// Returns what f returns. Anywhere. A call into weft from f that enters the runtime, as most do, ends this: what blocks
+// Runs f, which may block its thread (a system call, a library); other goroutines run meanwhile on another thread. Each
+// such call has a thread until f returns; only options::max_threads limits them. Returns what f returns, or throws what
+// it throws. Anywhere. A call into weft from f that enters the runtime, as most do, ends this: what blocks
 // after it is unannounced.
 template <class F>
 std::invoke_result_t<F> blocking(F&& f) {

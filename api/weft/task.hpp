@@ -99,6 +99,7 @@ class [[nodiscard]] task {
  public:
   task() noexcept = default;
   task(task&& o) noexcept : state_(std::exchange(o.state_, nullptr)) {}
+  // First waits for the goroutine that this handle had, as the destructor does.
   task& operator=(task&& o) noexcept {
     if (this != &o) {
       finish();
@@ -112,7 +113,8 @@ class [[nodiscard]] task {
   // Whether there is a goroutine to wait for.
   bool joinable() const noexcept { return state_ != nullptr; }
 
-  // Waits and gives the result, or throws what the task threw; then the handle is empty.
+  // Waits and gives the result, or throws what the task threw; then the handle is empty. goroutine_exited: it ended by
+  // exit_goroutine(), or its run() is over. A task that joins itself waits for ever.
   R join() {
     need_state("join");
     detail::task_wait(state_, detail::never_ns);

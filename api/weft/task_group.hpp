@@ -151,7 +151,7 @@ class task_group {
   }
 
   // Waits until all have ended, then throws the first exception, once. The group may be used again, but its context
-  // stays cancelled after an exception.
+  // stays cancelled after an exception, and go() does not ask it. Goroutines of a run() that is over count as ended.
   void wait() {
     wait_for_all();
     std::exception_ptr e;

@@ -117,7 +117,8 @@ class timer {
   template <class Rep, class Period>
   explicit timer(const std::chrono::duration<Rep, Period>& d) : core_(detail::timer_make(detail::to_ns(d), 0)) {}
 
-  // Its size and capacity are always 0.
+  // The channel it sends on. Its size and capacity are always 0. Nothing closes it: who waits there when the timer is
+  // stopped waits on.
   recv_chan<time_point> channel() const& {
     detail::chan_core* c = detail::timer_chan(core_.get());
     detail::chan_retain(c);
@@ -169,7 +170,7 @@ class ticker {
   detail::counted<detail::timer_core, detail::timer_retain, detail::timer_release> core_;
 };
 
-// A function that is called later. Copies share it; dropping the handle does not cancel it.
+// A function that is called later. Copies share it; dropping the handle does not cancel it. Anywhere.
 class func_timer {
  public:
   explicit func_timer(detail::func_timer_core* adopted) noexcept : core_(adopted) {}

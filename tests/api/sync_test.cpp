@@ -188,7 +188,7 @@ TEST_CASE("mutex: time limits under contention") {
 }
 
 TEST_CASE("mutex: a waiter is not starved by a goroutine that locks again and again") {
-  long turns = 0;
+  std::atomic<long> turns{0};
   steady::duration waited{};
   weft::run([&] {
     weft::mutex m;
@@ -201,7 +201,7 @@ TEST_CASE("mutex: a waiter is not starved by a goroutine that locks again and ag
         ++turns;
       }
     });
-    weft::sleep(1ms);
+    while (turns == 0) weft::sleep(1ms);
     auto begin = steady::now();
     for (int i = 0; i < 10; ++i) {
       m.lock();

@@ -49,8 +49,8 @@ struct main_goroutine {
     } catch (...) {
       thrown = std::current_exception();
     }
-    end_locals();  // afterwards nobody would wait for what their destructors do
     if (::getpid() != process) rt::fatal("main returned in a child of fork(): such a child may only exec or _exit");
+    end_locals();  // afterwards nobody would wait for what their destructors do
     rt::sched.main.store(rt::main_state::ended, rt::release);
     ended->wakeup();
   }

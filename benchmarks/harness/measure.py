@@ -44,12 +44,8 @@ def run_once(peer, workload, procs, scale, priority):
         return {"error": f"it printed no JSON: {done.stdout[:100]!r}"}
 
 
-def plan(peers, workloads, procs, number=1):
-    """The runs of one round, with those of one workload side by side. Each round begins with another peer: who comes
-    first finds the machine as none of the others does, with memory that nobody has used lately, for example."""
-    known = {p.name: set(p.workloads()) for p in peers}
-    first = (number - 1) % len(peers)
-    peers = peers[first:] + peers[:first]
+def plan(peers, known, workloads, procs):
+    """The runs of one round, with those of one workload side by side. `known`: which workloads each peer has."""
     return [
         (peer, w, p)
         for w in workloads
@@ -62,11 +58,15 @@ def plan(peers, workloads, procs, number=1):
 def measure(peers, workloads, procs, scale, rounds, budget=None, priority=False):
     """All runs, as a list of dictionaries. It stops before a round that would exceed the budget, in seconds."""
     runs = []
+    known = {p.name: set(p.workloads()) for p in peers}
     gave_up = set()  # what failed is not tried again
     begin = time.monotonic()
     for number in range(1, rounds + 1):
         round_begin = time.monotonic()
-        todo = plan(peers, workloads, procs, number)
+        # Each round begins with another peer: who comes first finds the machine as none of the others does, with memory
+        # that nobody has used lately, for example.
+        first = (number - 1) % len(peers)
+        todo = plan(peers[first:] + peers[:first], known, workloads, procs)
         for i, (peer, workload, p) in enumerate(todo, 1):
             if (peer.name, workload, p) in gave_up:
                 continue

@@ -158,7 +158,7 @@ std::size_t count_goroutines() noexcept;
 
 // --- timers and I/O (timing.cpp, io.cpp)
 void arm_timer(M* m, timer* t) noexcept;  // t->when etc. are set; the heap was asked to make_room
-bool rearm_timer(M* m, timer* t, nanos when, nanos period, timer_function f, std::uint64_t seq);
+bool rearm_timer(M* m, timer* t, const timer_setting& to);
 [[nodiscard]] M* sleep_until(M* m, nanos deadline);
 // Sets the deadline of a descriptor's direction: 0 none, < 0 passed. A waiting goroutine is woken if it has passed.
 // Throws std::bad_alloc, and then nothing has changed.

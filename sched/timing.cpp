@@ -47,10 +47,10 @@ void arm_timer(M* m, timer* t) noexcept {
   armed(m, p, when, earliest);
 }
 
-bool rearm_timer(M* m, timer* t, nanos when, nanos period, timer_function f, std::uint64_t seq) {
+bool rearm_timer(M* m, timer* t, const timer_setting& to) {
   P* p = p_for_timers(m);
-  change_result r = change_timer(p->timers, t, {when, period, f, seq});
-  armed(m, p, when, r.earliest);
+  change_result r = change_timer(p->timers, t, to);
+  armed(m, p, to.when, r.earliest);
   return r.was_pending;
 }
 

@@ -19,6 +19,13 @@ void look_again() noexcept { sched_yield(); }
 
 nanos not_before_epoch(nanos when) noexcept { return when < 1 ? 1 : when; }  // 0 means "none" in the hints
 
+// All but the time.
+void take_over(timer* t, const timer_setting& to) noexcept {
+  t->period = to.period;
+  t->function = to.function;
+  t->seq = to.seq;
+}
+
 }  // namespace
 
 const char* describe(timer_status s) noexcept {
@@ -91,8 +98,6 @@ bool timer_heap::add(timer* t) noexcept {
   if (timer_status s = t->status.load(acquire); !outside_states.has(s)) illegal_move(t, s, waiting);
   t->when = not_before_epoch(t->when);
   lock_.acquire_lock();
-  clean_head();
-  clean_tail();
   insert(t);
   // Published before the entry can be acted upon: whoever looks at the heap holds the lock.
   t->status.store(waiting, release);
@@ -101,7 +106,10 @@ bool timer_heap::add(timer* t) noexcept {
   return earliest;
 }
 
+// Under the lock.
 void timer_heap::insert(timer* t) noexcept {
+  clean_head();
+  clean_tail();
   WEFT_ASSERT(free_places() > 0, "no room for a timer among {}", heap_.size());
   heap_.push_back({t->when, t});
   t->heap = this;
@@ -147,16 +155,7 @@ bool del_timer(timer* t) noexcept {
   }
 }
 
-namespace {
-void take_over(timer* t, const timer_setting& to) noexcept {
-  t->period = to.period;
-  t->function = to.function;
-  t->seq = to.seq;
-}
-}  // namespace
-
-change_result change_timer(timer_heap& here, timer* t, timer_setting to) {
-  to.when = not_before_epoch(to.when);
+change_result change_timer(timer_heap& here, timer* t, const timer_setting& to) {
   for (;;) {
     timer_status s = t->status.load(acquire);
     switch (s) {
@@ -188,15 +187,16 @@ change_result change_timer(timer_heap& here, timer* t, timer_setting to) {
 // t is modifying, and its entry stays where it is. True: a sleeper may sleep too long.
 bool timer_heap::change_in_place(timer* t, const timer_setting& to, bool was_deleted) noexcept {
   take_over(t, to);
-  t->next_when = to.when;
+  const nanos when = not_before_epoch(to.when);
+  t->next_when = when;
   if (was_deleted) deleted_.fetch_sub(1, relaxed);
-  if (to.when >= t->when) {
+  if (when >= t->when) {
     finish_move<modifying, modified_later>(t);
     return false;
   }
   // Lowered before the state is published: a reader of the hints is never too late. Also when the entry was
   // modified_earlier already: adjust may have cleared the hint since.
-  bool lowered = note_earlier(to.when);
+  bool lowered = note_earlier(when);
   finish_move<modifying, modified_earlier>(t);
   return lowered;
 }
@@ -204,9 +204,7 @@ bool timer_heap::change_in_place(timer* t, const timer_setting& to, bool was_del
 // t is modifying, in no heap, and the caller holds the lock. True: it is the earliest now.
 bool timer_heap::put_in(timer* t, const timer_setting& to) noexcept {
   take_over(t, to);
-  t->when = to.when;
-  clean_head();
-  clean_tail();
+  t->when = not_before_epoch(to.when);
   insert(t);
   finish_move<modifying, waiting>(t);
   return heap_.front().t == t;

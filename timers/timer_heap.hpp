@@ -104,7 +104,7 @@ class timer_heap {
 
  private:
   friend bool del_timer(timer* t) noexcept;
-  friend change_result change_timer(timer_heap& here, timer* t, timer_setting to);
+  friend change_result change_timer(timer_heap& here, timer* t, const timer_setting& to);
 
   bool change_in_place(timer* t, const timer_setting& to, bool was_deleted) noexcept;
   bool put_in(timer* t, const timer_setting& to) noexcept;
@@ -147,6 +147,6 @@ class timer_heap {
 bool del_timer(timer* t) noexcept;
 
 // Gives a timer new values and arms it: in place if some heap still holds it, else in `here`.
-[[nodiscard]] change_result change_timer(timer_heap& here, timer* t, timer_setting to);
+[[nodiscard]] change_result change_timer(timer_heap& here, timer* t, const timer_setting& to);
 
 }  // namespace weft::rt

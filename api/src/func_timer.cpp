@@ -73,7 +73,8 @@ class func_timer_core : public func_timer_setting, public rt::timer {
     if (never) {
       rt::del_timer(this);
     } else {
-      rt::rearm_timer(m, this, rt::saturating_add(rt::nanotime(), ns < 0 ? 0 : ns), 0, fire, setting + 1);
+      const rt::nanos when = rt::saturating_add(rt::nanotime(), ns < 0 ? 0 : ns);
+      rt::rearm_timer(m, this, {when, 0, fire, setting + 1});
     }
     ++setting;
   }

@@ -113,7 +113,7 @@ class timer_core {
     if (when == rt::forever) {
       rt::del_timer(&node);
     } else {
-      rt::rearm_timer(rt::this_m(), &node, when, period, fire, seq);
+      rt::rearm_timer(rt::this_m(), &node, {when, period, fire, seq});
     }
   }
 

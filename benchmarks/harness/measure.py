@@ -51,7 +51,7 @@ def plan(peers, known, workloads, procs):
         for w in workloads
         for p in procs
         for peer in peers
-        if w in known[peer.name] and (peer.any_procs or p == procs[0])
+        if w in known[peer.name] and (peer.any_procs or p == 1)
     ]
 
 
@@ -71,7 +71,7 @@ def measure(peers, workloads, procs, scale, rounds, budget=None, priority=False)
             if (peer.name, workload, p) in gave_up:
                 continue
             progress(f"round {number}/{rounds}, {i}/{len(todo)}: {workload} on {p} P, {peer.name}")
-            result = run_once(peer, workload, p if peer.any_procs else 1, scale, priority)
+            result = run_once(peer, workload, p, scale, priority)
             if "error" in result:
                 gave_up.add((peer.name, workload, p))
             runs.append({"round": number, "peer": peer.name, **result, "workload": workload, "procs": p})

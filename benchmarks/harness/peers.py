@@ -13,6 +13,9 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILDS = ROOT / "build" / "bench"
 
 
+NAMES = ("weft", "go", "tokio", "boost.fiber", "std::thread", "limit")
+
+
 class Failure(Exception):
     pass
 
@@ -22,7 +25,7 @@ class Peer:
     name: str
     program: Path
     version: str = ""
-    any_procs: bool = True  # False: it knows one thread only, so it runs at one P and stands for all
+    any_procs: bool = True  # False: it knows one thread only, and is compared at one P
 
     def workloads(self):
         return output([self.program, "list"]).split()

@@ -3,6 +3,7 @@
 import statistics
 from dataclasses import dataclass
 
+from harness.peers import NAMES
 from harness.rows import PEERS, ROWS
 
 BASE = "go"
@@ -65,10 +66,9 @@ class Line:
     def cpu_ratio(self):
         return self.cpu_against(self.base)
 
-    @property
-    def ratio_range(self):
+    def range_against(self, peer):
         """The smallest and largest ratio of the two runs of one round."""
-        a, b = self.cells[self.subject].rounds, self.cells[self.base].rounds
+        a, b = self.cells[self.subject].rounds, self.cells[peer].rounds
         each = [a[n] / b[n] for n in a if b.get(n)]
         return (min(each), max(each)) if each else (0, 0)
 
@@ -82,8 +82,16 @@ class Line:
             return self.target
         return self.row.times_limit if peer == LIMIT else PEERS.get(peer)
 
+    def is_level_with(self, peer):
+        """In one round the subject was ahead, in another the peer."""
+        least, most = self.range_against(peer)
+        return least < 1 < most
+
+    def beats(self, peer):
+        return (self.against(peer) or 1) < 1 and not self.is_level_with(peer)
+
     def loses_to(self, peer):
-        return peer != LIMIT and (self.against(peer) or 0) > 1
+        return peer != LIMIT and (self.against(peer) or 0) > 1 and not self.is_level_with(peer)
 
     @property
     def winners(self):
@@ -107,16 +115,14 @@ class Line:
 def lines(runs, subject="weft", base=BASE):
     peers = list(dict.fromkeys(r["peer"] for r in runs))
     all_procs = sorted({r["procs"] for r in runs})
-    single = {p for p in peers if {r["procs"] for r in runs if r["peer"] == p} == {all_procs[0]} and p == LIMIT}
     result = []
     for row in ROWS:
         for procs in all_procs:
             cells, cpu = {}, {}
             for peer in peers:
-                at = all_procs[0] if peer in single else procs
-                if c := cell(runs, peer, row.workload, at, row.metric):
+                if c := cell(runs, peer, row.workload, procs, row.metric):
                     cells[peer] = c
-                cpu[peer] = cell(runs, peer, row.workload, at, "cpu_ns_per_op") if row.metric == "ns_per_op" else None
+                cpu[peer] = cell(runs, peer, row.workload, procs, "cpu_ns_per_op") if row.metric == "ns_per_op" else None
             if cells.get(subject):
                 result.append(Line(row, procs, cells, cpu, subject, base))
     return result
@@ -142,6 +148,10 @@ def with_spread(c, metric):
 
 def number(value):
     return "" if value is None else f"{value:.2f}"
+
+
+def range_text(line):
+    return "" if line.ratio is None else "{:.2f}–{:.2f}".format(*line.range_against(line.base))
 
 
 def target_text(line):
@@ -199,10 +209,24 @@ def summary(all_lines, peers):
             continue
         with_target = [x for x in known if x.most(peer)]
         reached = sum(x.against(peer) <= x.most(peer) for x in with_target)
-        ahead = "" if peer == LIMIT else f"{sum(not x.loses_to(peer) for x in known)} of {len(known)}"
-        mean = statistics.geometric_mean(x.against(peer) for x in known)
-        body.append([peer, ahead, f"{reached} of {len(with_target)}" if with_target else "", number(mean)])
-    return table(["weft against", "ahead", "target reached", "geometric mean of the ratios"], body)
+        ahead, behind = sum(x.beats(peer) for x in known), sum(x.loses_to(peer) for x in known)
+        standing = ["", "", ""] if peer == LIMIT else [str(n) for n in (ahead, len(known) - ahead - behind, behind)]
+        body.append([peer, *standing, f"{reached} of {len(with_target)}" if with_target else ""])
+    return table(["weft against", "ahead", "level", "behind", "target reached"], body)
+
+
+def means(all_lines, peers):
+    """The geometric mean of the ratios to each peer, by group of rows."""
+    peers = [p for p in peers if any(x.against(p) for x in all_lines)]
+
+    def mean(peer, some):
+        known = [r for x in some if (r := x.against(peer))]
+        return number(statistics.geometric_mean(known)) if known else ""
+
+    groups = dict.fromkeys(x.row.group for x in all_lines)
+    body = [[g, *(mean(p, [x for x in all_lines if x.row.group == g]) for p in peers)] for g in groups]
+    body.append(["all", *(mean(p, all_lines) for p in peers)])
+    return table(["geometric mean of the ratios to", *peers], body)
 
 
 def worst(all_lines, peer, heading, key, chosen):
@@ -221,6 +245,8 @@ def losses(all_lines, peers):
         heading = f"Slower than {peer}, worst first:\n"
         lost = worst(all_lines, peer, heading, lambda x: x.against(peer), lambda x: x.loses_to(peer))
         text += lost or ([f"Nowhere slower than {peer}.\n"] if any(x.against(peer) for x in all_lines) else [])
+        if level := [name(x) for x in all_lines if x.against(peer) and x.is_level_with(peer)]:
+            text.append(f"Level with {peer}, ahead in one round and behind in another: {'; '.join(level)}.\n")
     missed = sorted((x for x in all_lines if x.excess and x.excess > 1), key=lambda x: -x.excess)
     if missed:
         text.append("Short of the target, worst first:\n")
@@ -266,6 +292,8 @@ def conditions(data):
         f"- {m['cpu']}{' (virtual machine)' if m['virtual'] else ''}, {m['cpus']} CPUs, {m['memory']}; {m['kernel']}",
         f"- {m['compiler']}; {', '.join(versions)}",
     ]
+    if s["command"] != "compare" and (absent := set(NAMES) - {p["name"] for p in data["peers"]}):
+        text.append(f"- not compared: {', '.join(p for p in NAMES if p in absent)}")
     other = f"other processes used {data['other_load'] * 100:.0f} % of the CPUs meanwhile"
     if s.get("priority"):
         text.append(f"- run before all else on the machine (--priority); {other}")
@@ -290,7 +318,7 @@ def page(data):
                 with_spread(x.cells.get("weft"), x.row.metric),
                 with_spread(x.cells.get(BASE), x.row.metric),
                 number(x.ratio),
-                "" if x.ratio is None else "{:.2f}–{:.2f}".format(*x.ratio_range),
+                range_text(x),
                 number(x.cpu_ratio),
                 target_text(x),
                 verdict(x),
@@ -304,6 +332,7 @@ def page(data):
             "### Where weft loses\n",
             *(["Failed:\n\n" + failed + "\n"] if failed else []),
             summary(all_lines, peers) + "\n",
+            means(all_lines, peers) + "\n",
             losses(all_lines, peers),
             "### All\n",
             "In brackets: weft's part of it.\n",
@@ -326,7 +355,7 @@ def comparison(data):
             with_spread(x.cells.get(old), x.row.metric),
             with_spread(x.cells.get(new), x.row.metric),
             number(x.ratio),
-            "" if x.ratio is None else "{:.2f}–{:.2f}".format(*x.ratio_range),
+            range_text(x),
             number(x.cpu_ratio),
         ]
         for x in all_lines

@@ -1,6 +1,6 @@
 """What is compared: the rows of the table, and what weft is to reach in each."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,7 @@ class Row:
     at_most: float | None = None
     # At most so many times the limit.
     times_limit: float | None = None
+    group: str = ""
 
     @property
     def has_target(self):
@@ -34,6 +35,10 @@ def _ratio(value):
     return {1: value}
 
 
+def _group(name, *rows):
+    return [replace(row, group=name) for row in rows]
+
+
 CONNECTIONS = {"": "1 connection", "_64": "64 connections", "_1k": "1000 connections", "_10k": "10^4 connections"}
 
 
@@ -48,55 +53,79 @@ def _exchange(workload, title, **target):
 
 
 ROWS = [
-    Row("yield", "yield, 8 goroutines", ratio=_ratio(0.20), first_ratio=0.5, times_limit=8),
-    Row("roundtrip", "unbuffered channel, there and back", ratio=_ratio(0.22), first_ratio=0.5),
-    Row("roundtrip_threads", "unbuffered channel, sides tied to threads"),
-    Row("spawn_join", "spawn and join", ratio=_ratio(0.25), first_ratio=0.5),
-    Row("spawn_batch", "spawn 1000, join 1000", ratio=_ratio(0.25), first_ratio=0.5),
-    Row("fan_out", "spawn 10^6 from one, join all"),
-    Row("skynet", "skynet, each of 10^6 leaves", ratio=_ratio(0.30), first_ratio=0.5),
-    Row("wait_group", "wait group of 1000"),
-    Row("fib", "fork-join fib, each fork"),
-    Row("buffered_1_1", "buffered channel, 1 to 1", ratio=_ratio(0.40)),
-    Row("buffered_8_8", "buffered channel, 8 to 8", ratio=_ratio(0.40)),
-    Row("sieve", "prime sieve, each hop of 1000 primes", ratio=_ratio(0.30)),
-    Row("select_4", "select of 4", ratio=_ratio(0.35)),
-    Row("select_default", "select with default, nothing ready", ratio=_ratio(1.0)),
-    Row("select_timeout", "select with timeout, a value comes"),
-    Row("mutex_64", "64 goroutines on one mutex", ratio={1: 0.8, 2: 0.4}),
-    Row("rwmutex_64", "64 goroutines on one rwmutex, 1 of 16 writes"),
-    Row("condition", "condition variable, there and back"),
-    Row("wake_all", "start 10^6 that park, each", metric="created_ns", ratio=_ratio(1.0)),
-    Row("wake_all", "wake 10^6 parked, each", ratio=_ratio(0.5)),
-    Row("wake_all", "memory of a parked goroutine", metric="bytes_per_parked"),
-    Row("timer_create_stop", "timer: create and stop", ratio=_ratio(0.30)),
-    Row("timer_reset", "timer: reset", ratio=_ratio(0.40)),
-    Row("timer_add_1m", "timer: add to a heap of 10^6", ratio=_ratio(0.50)),
-    Row("timer_stop_1m", "timer: stop in a heap of 10^6", ratio=_ratio(0.50)),
-    Row("after_func_1m", "10^6 after_func within 1 ms, each", ratio=_ratio(0.35)),
-    Row("sleep_1m", "10^6 goroutines sleep 100 ms, each", ratio=_ratio(0.70)),
-    Row("sleepers", "10^4 goroutines sleep 1 s, CPU each time", metric="cpu_ns_per_op", ratio=_ratio(0.50)),
-    Row("late_50us", "sleep 50 us: late, p50", metric="p50_ns", at_most=15e3),
-    Row("late_50us", "sleep 50 us: late, p99", metric="p99_ns"),
-    Row("late_200us", "sleep 200 us: late, p50", metric="p50_ns", at_most=15e3),
-    Row("late_200us", "sleep 200 us: late, p99", metric="p99_ns"),
-    Row("late_1ms", "sleep 1 ms: late, p50", metric="p50_ns"),
-    Row("late_1ms", "sleep 1 ms: late, p99", metric="p99_ns", at_most=60e3),
-    Row("late_5ms", "sleep 5 ms: late, p50", metric="p50_ns"),
-    Row("late_5ms", "sleep 5 ms: late, p99", metric="p99_ns", at_most=60e3),
-    Row("hogs_sleep", "sleep 1 ms beside 8 hogs: late, p50", metric="p50_ns", at_most=0.5e6),
-    Row("hogs_sleep", "sleep 1 ms beside 8 hogs: late, p99", metric="p99_ns", at_most=2e6),
-    Row("hogs_sleep", "sleep 1 ms beside 8 hogs: late, max", metric="max_ns", at_most=10e6),
-    Row("hogs_echo", "echo beside 8 hogs, p50", metric="p50_ns"),
-    Row("hogs_echo", "echo beside 8 hogs, p99", metric="p99_ns", at_most=4e6),
-    Row("hogs_many", "10 ms ticker beside 10^4 hogs and 10^4 blocked reads: late, p50", metric="p50_ns"),
-    Row("hogs_many", "10 ms ticker beside 10^4 hogs and 10^4 blocked reads: late, p99", metric="p99_ns", at_most=20e6),
-    Row("wake_idle", "idle process, a message comes: late, p50", metric="p50_ns"),
-    Row("wake_idle", "idle process, a message comes: late, p99", metric="p99_ns"),
-    Row("idle", "idle for 1 s with 1000 parked: CPU", metric="cpu_ns_per_op"),
-    *(row for at, what in CONNECTIONS.items() for row in _exchange("echo" + at, f"echo, {what}", times_limit=1.08)),
-    Row("echo_10k", "memory of a connection, both ends", metric="bytes_per_connection"),
-    *(row for at, what in CONNECTIONS.items() for row in _exchange("http" + at, f"HTTP, {what}")),
+    *_group(
+        "goroutines",
+        Row("yield", "yield, 8 goroutines", ratio=_ratio(0.20), first_ratio=0.5, times_limit=8),
+        Row("spawn_join", "spawn and join", ratio=_ratio(0.25), first_ratio=0.5),
+        Row("spawn_batch", "spawn 1000, join 1000", ratio=_ratio(0.25), first_ratio=0.5),
+        Row("fan_out", "spawn 10^6 from one, join all"),
+        Row("skynet", "skynet, each of 10^6 leaves", ratio=_ratio(0.30), first_ratio=0.5),
+        Row("fib", "fork-join fib, each fork"),
+        Row("wake_all", "start 10^6 that park, each", metric="created_ns", ratio=_ratio(1.0)),
+        Row("wake_all", "wake 10^6 parked, each", ratio=_ratio(0.5)),
+    ),
+    *_group(
+        "channels",
+        Row("roundtrip", "unbuffered channel, there and back", ratio=_ratio(0.22), first_ratio=0.5),
+        Row("roundtrip_threads", "unbuffered channel, sides tied to threads"),
+        Row("buffered_1_1", "buffered channel, 1 to 1", ratio=_ratio(0.40)),
+        Row("buffered_8_8", "buffered channel, 8 to 8", ratio=_ratio(0.40)),
+        Row("sieve", "prime sieve, each hop of 1000 primes", ratio=_ratio(0.30)),
+        Row("select_4", "select of 4", ratio=_ratio(0.35)),
+        Row("select_default", "select with default, nothing ready", ratio=_ratio(1.0)),
+        Row("select_timeout", "select with timeout, a value comes"),
+    ),
+    *_group(
+        "locks",
+        Row("wait_group", "wait group of 1000"),
+        Row("mutex_64", "64 goroutines on one mutex", ratio={1: 0.8, 2: 0.4}),
+        Row("rwmutex_64", "64 goroutines on one rwmutex, 1 of 16 writes"),
+        Row("condition", "condition variable, there and back"),
+    ),
+    *_group(
+        "timers",
+        Row("timer_create_stop", "timer nobody waits for: create and stop", ratio=_ratio(0.30)),
+        Row("timer_reset", "timer nobody waits for: reset", ratio=_ratio(0.40)),
+        Row("after_func_stop", "after_func: create and stop"),
+        Row("after_func_reset", "after_func: reset"),
+        Row("timer_add_1m", "timer: add to a heap of 10^6", ratio=_ratio(0.50)),
+        Row("timer_stop_1m", "timer: stop in a heap of 10^6", ratio=_ratio(0.50)),
+        Row("after_func_1m", "10^6 after_func within 1 ms, each", ratio=_ratio(0.35)),
+        Row("sleep_1m", "10^6 goroutines sleep 100 ms, each", ratio=_ratio(0.70)),
+        Row("sleepers", "10^4 goroutines sleep 1 s, CPU each time", metric="cpu_ns_per_op", ratio=_ratio(0.50)),
+    ),
+    *_group(
+        "lateness and idling",
+        Row("late_50us", "sleep 50 us: late, p50", metric="p50_ns", at_most=15e3),
+        Row("late_50us", "sleep 50 us: late, p99", metric="p99_ns"),
+        Row("late_200us", "sleep 200 us: late, p50", metric="p50_ns", at_most=15e3),
+        Row("late_200us", "sleep 200 us: late, p99", metric="p99_ns"),
+        Row("late_1ms", "sleep 1 ms: late, p50", metric="p50_ns"),
+        Row("late_1ms", "sleep 1 ms: late, p99", metric="p99_ns", at_most=60e3),
+        Row("late_1ms", "sleep 1 ms: CPU of each", metric="cpu_ns_per_op"),
+        Row("late_5ms", "sleep 5 ms: late, p50", metric="p50_ns"),
+        Row("late_5ms", "sleep 5 ms: late, p99", metric="p99_ns", at_most=60e3),
+        Row("hogs_sleep", "sleep 1 ms beside 8 hogs: late, p50", metric="p50_ns", at_most=0.5e6),
+        Row("hogs_sleep", "sleep 1 ms beside 8 hogs: late, p99", metric="p99_ns", at_most=2e6),
+        Row("hogs_sleep", "sleep 1 ms beside 8 hogs: late, max", metric="max_ns", at_most=10e6),
+        Row("hogs_echo", "echo beside 8 hogs, p50", metric="p50_ns"),
+        Row("hogs_echo", "echo beside 8 hogs, p99", metric="p99_ns", at_most=4e6),
+        Row("hogs_many", "10 ms ticker beside 10^4 hogs and 10^4 blocked reads: late, p50", metric="p50_ns"),
+        Row("hogs_many", "10 ms ticker beside 10^4 hogs and 10^4 blocked reads: late, p99", metric="p99_ns", at_most=20e6),
+        Row("wake_idle", "idle process, a message comes: late, p50", metric="p50_ns"),
+        Row("wake_idle", "idle process, a message comes: late, p99", metric="p99_ns"),
+        Row("idle", "idle for 1 s with 1000 parked: CPU", metric="cpu_ns_per_op"),
+    ),
+    *_group(
+        "connections",
+        *(row for at, what in CONNECTIONS.items() for row in _exchange("echo" + at, f"echo, {what}", times_limit=1.08)),
+        *(row for at, what in CONNECTIONS.items() for row in _exchange("http" + at, f"HTTP, {what}")),
+    ),
+    *_group(
+        "memory",
+        Row("wake_all", "memory of a parked goroutine", metric="bytes_per_parked"),
+        Row("echo_10k", "memory of a connection, both ends", metric="bytes_per_connection"),
+    ),
 ]
 
 WORKLOADS = list(dict.fromkeys(row.workload for row in ROWS))
@@ -105,6 +134,8 @@ SLOW = {
     "wait_group",
     "roundtrip_threads",
     "timer_stop_1m",
+    "after_func_stop",
+    "after_func_reset",
     "sleepers",
     "late_50us",
     "late_200us",

@@ -67,7 +67,7 @@ std::size_t job::connections(std::size_t wanted) {
 }
 
 std::chrono::nanoseconds job::period() const {
-  return std::chrono::nanoseconds(static_cast<std::int64_t>(1e9 * std::max(1.0, scale_)));
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(1e9 * std::max(1.0, 2 * scale_)));
 }
 
 void job::start() {

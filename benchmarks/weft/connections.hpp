@@ -1,6 +1,7 @@
 // An echo server, and clients of any server, within one process, over loopback TCP.
 #pragma once
 
+#include <weft/chan.hpp>
 #include <weft/go.hpp>
 #include <weft/net.hpp>
 #include <weft/sync.hpp>
@@ -58,9 +59,12 @@ class streams {
       const std::size_t each = std::max<std::size_t>(1, n / size());
       std::vector<samples> of(size());
       weft::wait_group wg;
+      weft::chan<void> gate;
+      std::int64_t start = 0;  // of all: who waits for its first turn does not hide it
       for (std::size_t c = 0; c < size(); ++c) {
-        wg.go([this, c, each, &of, exchange] {
-          std::int64_t last = now_ns();
+        wg.go([this, c, each, gate, &start, &of, exchange]() mutable {
+          gate.recv();
+          std::int64_t last = start;
           for (std::size_t i = 0; i < each; ++i) {
             exchange(all_[c]);
             std::int64_t now = now_ns();
@@ -68,6 +72,8 @@ class streams {
           }
         });
       }
+      start = now_ns();
+      gate.close();
       wg.wait();
       times = {};
       for (auto& s : of) times.add(s);

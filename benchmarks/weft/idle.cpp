@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 // One operation: a second, with 1000 goroutines parked and a server that nobody connects to.
 void idle(bench::job& j) {
-  const std::size_t seconds = std::max<std::size_t>(1, j.count(2));
+  const std::size_t seconds = std::max<std::size_t>(1, j.count(4));
   bench::start_echo_server();
   weft::chan<void> gate;
   weft::wait_group wg;

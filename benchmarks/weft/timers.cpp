@@ -38,6 +38,23 @@ void reset(bench::job& j) {
   });
 }
 
+void after_func_stop(bench::job& j) {
+  j.measure(j.count(2'000'000, j.procs()), [&](std::size_t n) {
+    on_each_proc(j.procs(), n, [](std::size_t k) {
+      for (std::size_t i = 0; i < k; ++i) weft::after_func(1h, [] {}).stop();
+    });
+  });
+}
+
+void after_func_reset(bench::job& j) {
+  j.measure(j.count(5'000'000, j.procs()), [&](std::size_t n) {
+    on_each_proc(j.procs(), n, [](std::size_t k) {
+      auto t = weft::after_func(1h, [] {});
+      for (std::size_t i = 0; i < k; ++i) t.reset(1h);
+    });
+  });
+}
+
 std::vector<weft::func_timer> far_timers(std::size_t n) {
   std::minstd_rand random(1);
   std::vector<weft::func_timer> timers;
@@ -106,11 +123,13 @@ void sleepers(bench::job& j) {
 
 void lateness(bench::job& j, std::chrono::nanoseconds d) {
   bench::samples late;
+  j.start();
   for (auto end = bench::clock::now() + j.period(); bench::clock::now() < end;) {
     std::int64_t due = bench::now_ns() + d.count();
     weft::sleep(d);
     late.add(bench::now_ns() - due);
   }
+  j.stop(late.size());
   j.report(late);
 }
 
@@ -121,6 +140,8 @@ const bench::workloads here{
     {"late_5ms", [](bench::job& j) { lateness(j, 5ms); }},
     {"timer_create_stop", create_stop},
     {"timer_reset", reset},
+    {"after_func_stop", after_func_stop},
+    {"after_func_reset", after_func_reset},
     {"timer_add_1m", add_1m},
     {"timer_stop_1m", stop_1m},
     {"after_func_1m", after_func_1m},

@@ -11,8 +11,8 @@ int main() {
   return weft::run([] {
     {
       runtime_scope scope;
-      rearm_timer(
-          scope.m(), &t, nanotime() + millisecond, 0, [](timer*, std::uint64_t, nanos) noexcept {}, 0);
+      auto nothing = [](timer*, std::uint64_t, nanos) noexcept {};
+      rearm_timer(scope.m(), &t, {nanotime() + millisecond, 0, nothing, 0});
       t.status.store(timer_status::removing, release);
     }
     weft::sleep(std::chrono::seconds(10));

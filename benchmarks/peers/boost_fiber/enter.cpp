@@ -1,4 +1,7 @@
-// Boost.Fiber with PROCS threads: its round robin on one, its work stealing on more, as its documentation shows.
+// Boost.Fiber with PROCS threads: its round robin on one, its work stealing on more, as its documentation shows. The
+// stacks come from malloc, which here keeps what is freed: a pool that several threads may use.
+#include <malloc.h>
+
 #include <boost/fiber/algo/work_stealing.hpp>
 #include <boost/fiber/condition_variable.hpp>
 #include <boost/fiber/mutex.hpp>
@@ -38,6 +41,8 @@ void run_on_threads(unsigned procs, auto&& f) {
 }  // namespace
 
 void bench::enter(job& j, void (*run)(job&)) {
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most it takes
+  mallopt(M_TRIM_THRESHOLD, -1);
   if (j.procs() == 1) return run(j);
   run_on_threads(j.procs(), [&] { run(j); });
 }

@@ -19,9 +19,8 @@ boost::fibers::fiber start(F f) {
 
 // For fibers in great numbers.
 template <class F>
-boost::fibers::fiber start_small(F f) {
-  return boost::fibers::fiber(boost::fibers::launch::post, std::allocator_arg,
-                              boost::fibers::fixedsize_stack(16 * 1024), std::move(f));
+boost::fibers::fiber start_small(F f, boost::fibers::launch how = boost::fibers::launch::post) {
+  return boost::fibers::fiber(how, std::allocator_arg, boost::fibers::fixedsize_stack(16 * 1024), std::move(f));
 }
 
 // Runs f in n fibers and waits for them.

@@ -59,12 +59,15 @@ func talk(j *job, conns []net.Conn, full int, exchange func(c net.Conn)) {
 		}
 		of := make([][]time.Duration, len(conns))
 		var wg sync.WaitGroup
+		gate := make(chan struct{})
+		var start time.Time // of all: who waits for its first turn does not hide it
 		for k := range conns {
 			i, c := k, conns[k]
 			wg.Add(1)
 			go func() {
 				defer wg.Done()
-				last := time.Now()
+				<-gate
+				last := start
 				for k := 0; k < each; k++ {
 					exchange(c)
 					now := time.Now()
@@ -73,6 +76,8 @@ func talk(j *job, conns []net.Conn, full int, exchange func(c net.Conn)) {
 				}
 			}()
 		}
+		start = time.Now()
+		close(gate)
 		wg.Wait()
 		times = nil
 		for _, some := range of {

@@ -37,7 +37,7 @@ func tick(port, count string) {
 
 func init() {
 	workloads["idle"] = func(j *job) {
-		seconds := j.count(2, 1)
+		seconds := j.count(4, 1)
 		startEchoServer()
 		gate := make(chan struct{})
 		var wg sync.WaitGroup

@@ -56,10 +56,10 @@ func connections(wanted int) int {
 }
 
 func (j *job) period() time.Duration {
-	if j.scale < 1 {
+	if j.scale < 0.5 {
 		return time.Second
 	}
-	return time.Duration(j.scale * float64(time.Second))
+	return time.Duration(2 * j.scale * float64(time.Second))
 }
 
 // measure times f(n), after a warm-up with fewer operations.

@@ -40,10 +40,11 @@ func sleepers(j *job) {
 	var stop atomic.Bool
 	var wg sync.WaitGroup
 	for i := 0; i < n; i++ {
+		offset := time.Duration(i) * 100 * time.Microsecond
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			time.Sleep(time.Duration(i) * 100 * time.Microsecond)
+			time.Sleep(offset)
 			for !stop.Load() {
 				time.Sleep(time.Second)
 			}
@@ -57,11 +58,13 @@ func sleepers(j *job) {
 
 func lateness(j *job, d time.Duration) {
 	var late []time.Duration
+	cpu := cpuTime()
 	until(j.period(), 1, func() {
 		start := time.Now()
 		time.Sleep(d)
 		late = append(late, time.Since(start)-d)
 	})
+	j.note("cpu_ns_per_op", float64(cpuTime()-cpu)/float64(len(late)))
 	j.report(late)
 }
 
@@ -82,6 +85,25 @@ func init() {
 		j.measure(j.count(5_000_000, j.procs), func(n int) {
 			onEachProc(j, n, func(n int) {
 				t := time.NewTimer(time.Hour)
+				for i := 0; i < n; i++ {
+					t.Reset(time.Hour)
+				}
+			})
+		})
+	}
+	workloads["after_func_stop"] = func(j *job) {
+		j.measure(j.count(2_000_000, j.procs), func(n int) {
+			onEachProc(j, n, func(n int) {
+				for i := 0; i < n; i++ {
+					time.AfterFunc(time.Hour, func() {}).Stop()
+				}
+			})
+		})
+	}
+	workloads["after_func_reset"] = func(j *job) {
+		j.measure(j.count(5_000_000, j.procs), func(n int) {
+			onEachProc(j, n, func(n int) {
+				t := time.AfterFunc(time.Hour, func() {})
 				for i := 0; i < n; i++ {
 					t.Reset(time.Hour)
 				}

@@ -13,12 +13,14 @@ namespace {
 void lateness(bench::job& j, long us) {
   prctl(PR_SET_TIMERSLACK, 1);
   bench::samples late;
+  j.start();
   for (auto end = bench::clock::now() + j.period(); bench::clock::now() < end;) {
     std::int64_t due = bench::now_ns() + us * 1000;
     timespec at{due / 1'000'000'000, due % 1'000'000'000};
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr);
     late.add(bench::now_ns() - due);
   }
+  j.stop(late.size());
   j.report(late);
 }
 

@@ -32,7 +32,9 @@ class hogs {
 template <class F>
 void sample(bench::job& j, F f) {
   bench::samples times;
+  j.start();
   for (auto end = bench::clock::now() + j.period(); times.size() < 5 || bench::clock::now() < end;) times.add(f());
+  j.stop(times.size());
   j.report(times);
 }
 

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::job::{resident_bytes, Job, Workload};
@@ -57,12 +58,15 @@ impl<F: Fn(TcpStream) -> R + Copy + Send + 'static, R: Future<Output = TcpStream
 
 async fn talk_once(streams: &mut Vec<TcpStream>, n: usize, exchange: impl Exchange) -> Vec<Duration> {
     let each = (n / streams.len()).max(1);
+    // When all begin: who waits for its first turn does not hide it.
+    let (gate, start) = watch::channel(None);
     let tasks: Vec<_> = streams
         .drain(..)
         .map(|mut stream| {
+            let mut start = start.clone();
             tokio::spawn(async move {
                 let mut times = Vec::new();
-                let mut last = Instant::now();
+                let mut last = start.wait_for(Option::is_some).await.unwrap().unwrap();
                 for _ in 0..each {
                     stream = exchange(stream).await;
                     let now = Instant::now();
@@ -73,6 +77,7 @@ async fn talk_once(streams: &mut Vec<TcpStream>, n: usize, exchange: impl Exchan
             })
         })
         .collect();
+    gate.send(Some(Instant::now())).unwrap();
     let mut all = Vec::new();
     for task in tasks {
         let (stream, times) = task.await.unwrap();

@@ -29,7 +29,7 @@ pub fn tick(port: u16, count: usize) {
 }
 
 async fn idle(j: &mut Job) {
-    let seconds = j.count(2, 1);
+    let seconds = j.count(4, 1);
     start_echo_server().await;
     let gate = Arc::new(Notify::new());
     for _ in 0..1000 {

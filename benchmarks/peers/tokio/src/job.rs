@@ -71,7 +71,7 @@ impl Job {
     }
 
     pub fn period(&self) -> Duration {
-        Duration::from_secs_f64(self.scale.max(1.0))
+        Duration::from_secs_f64((2.0 * self.scale).max(1.0))
     }
 
     pub fn start(&mut self) {

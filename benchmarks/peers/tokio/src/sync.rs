@@ -1,7 +1,9 @@
-use std::hint::black_box;
-use std::sync::Arc;
+//! The mutexes are the standard library's: Tokio's documentation sends those to them who do not await while they hold one.
 
-use tokio::sync::{Mutex, Notify, RwLock};
+use std::hint::black_box;
+use std::sync::{Arc, Mutex, RwLock};
+
+use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 use crate::job::{Job, Workload};
@@ -13,7 +15,7 @@ async fn one_mutex(n: usize) {
         let counter = counter.clone();
         tasks.spawn(async move {
             for _ in 0..n / 64 {
-                *counter.lock().await += 1;
+                *counter.lock().unwrap() += 1;
             }
         });
     }
@@ -34,9 +36,9 @@ async fn read_and_write(n: usize) {
         tasks.spawn(async move {
             for i in 0..n / 64 {
                 if i % 16 == 0 {
-                    *counter.write().await += 1;
+                    *counter.write().unwrap() += 1;
                 } else {
-                    black_box(*counter.read().await);
+                    black_box(*counter.read().unwrap());
                 }
             }
         });
@@ -51,7 +53,7 @@ async fn rwmutex_64(j: &mut Job) {
 
 /// Tokio has no condition variable: a Notify beside a mutex that is held only to look.
 async fn turns(n: usize) {
-    let turn = Arc::new(std::sync::Mutex::new(0));
+    let turn = Arc::new(Mutex::new(0));
     let changed = Arc::new([Notify::new(), Notify::new()]);
     let tasks = TaskTracker::new();
     for me in 0..2 {

@@ -1,7 +1,8 @@
-//! A Sleep of Tokio's is not among the timers before it is polled for the first time. Where a timer is to be started
-//! and not waited for, it is polled once.
+//! A Sleep of Tokio's is not among the timers before it is polled for the first time. Where a timer is to be among them
+//! without anybody waiting for it, it is polled once.
 
 use std::future::{poll_fn, Future};
+use std::hint::black_box;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -32,7 +33,17 @@ async fn on_each_proc<F: Future<Output = ()> + Send + 'static>(procs: usize, wor
     tasks.wait().await;
 }
 
+/// What a timeout costs whose operation is ready at once.
 async fn create_stop(j: &mut Job) {
+    let procs = j.procs;
+    measure!(j, j.count(2_000_000, procs), n => on_each_proc(procs, || async move {
+        for _ in 0..n / procs {
+            drop(black_box(sleep(HOUR)));
+        }
+    }).await);
+}
+
+async fn after_func_stop(j: &mut Job) {
     let procs = j.procs;
     measure!(j, j.count(2_000_000, procs), n => on_each_proc(procs, || async move {
         for _ in 0..n / procs {
@@ -42,6 +53,7 @@ async fn create_stop(j: &mut Job) {
     }).await);
 }
 
+/// One that is among the timers: another cannot be reset.
 async fn reset(j: &mut Job) {
     let procs = j.procs;
     measure!(j, j.count(5_000_000, procs), n => on_each_proc(procs, || async move {
@@ -133,12 +145,14 @@ async fn sleepers(j: &mut Job) {
 async fn lateness(j: &mut Job, us: u64) {
     let d = Duration::from_micros(us);
     let mut late = Vec::new();
+    j.start();
     let end = Instant::now() + j.period();
     while Instant::now() < end {
         let start = Instant::now();
         sleep(d).await;
         late.push(start.elapsed() - d);
     }
+    j.stop(late.len());
     j.report(&mut late);
 }
 
@@ -149,6 +163,8 @@ pub const HERE: &[Workload] = &[
     ("late_5ms", |j| Box::pin(lateness(j, 5000))),
     ("timer_create_stop", |j| Box::pin(create_stop(j))),
     ("timer_reset", |j| Box::pin(reset(j))),
+    ("after_func_stop", |j| Box::pin(after_func_stop(j))),
+    ("after_func_reset", |j| Box::pin(reset(j))),
     ("timer_add_1m", |j| Box::pin(add_1m(j))),
     ("timer_stop_1m", |j| Box::pin(stop_1m(j))),
     ("after_func_1m", |j| Box::pin(after_func_1m(j))),

@@ -24,6 +24,9 @@ namespace {
 
 constexpr std::size_t slab_target = 16 * 1024 * 1024;
 
+// What is farther below a stack belongs to something else.
+constexpr std::size_t farthest_overflow = 1024 * 1024;
+
 // Slots a colour apart differ by 5 lines, over 40 of a page's 64 lines: the rest of the page is for the frames of a
 // parked goroutine.
 constexpr std::size_t colours = 40, colour_step = 5, line = 64;
@@ -291,7 +294,7 @@ bool stack_is_left(const G* g, std::uintptr_t sp) noexcept {
   auto lo = reinterpret_cast<std::uintptr_t>(s->lo);
   const slab_range* slab = s->has_canary ? slab_around(s->lo) : nullptr;
   auto end = slab ? reinterpret_cast<std::uintptr_t>(slab->base) : lo;
-  return sp < lo && sp + slab_target / 16 > end;
+  return sp < lo && sp + farthest_overflow > end;
 }
 
 const G* stack_guard_owner(const void* address) noexcept {

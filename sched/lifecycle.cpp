@@ -16,6 +16,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <stdexcept>
 #include <system_error>
 
@@ -25,7 +26,7 @@ namespace {
 
 constinit atomic<bool> started{false};
 
-void first_steps(thread_state* ts) noexcept { leave_runtime(static_cast<M*>(ts)); }
+void leave_runtime_of(thread_state* ts) noexcept { leave_runtime(static_cast<M*>(ts)); }
 
 void calibrate_ticks() noexcept {
   static bool done = false;
@@ -41,6 +42,14 @@ void calibrate_ticks() noexcept {
 
 void ready_if_not_abandoned(G* g) noexcept {
   if (g->claim(no_ticket)) ready(g);
+}
+
+// What lower layers call here.
+void set_hooks() {
+  stay_loaded();
+  poll_set_ready(ready_if_not_abandoned);
+  set_goroutine_life({leave_runtime_of, end_goroutine});
+  set_dump_hook([](dump_of what) noexcept { dump_goroutines(2, what, names::demangled); });
 }
 
 // With detect_stack_use_after_return, locals whose address is taken lie in frames apart; the stack points there.
@@ -156,14 +165,12 @@ bool is_over(std::uint64_t run) noexcept {
 }
 
 void start_runtime(const scheduler_options& options) {
-  if (started.exchange(true, seq_cst)) throw std::logic_error("weft::run(): a runtime is running already");
+  if (started.exchange(true, acquire)) throw std::logic_error("weft::run(): a runtime is running already");
   begin_as_only_copy();
   try {
     if (int error = netpoll_init()) throw std::system_error(error, std::generic_category(), "weft::run(): epoll");
-    static bool once =
-        (stay_loaded(), poll_set_ready(ready_if_not_abandoned), set_goroutine_life({first_steps, end_goroutine}),
-         set_dump_hook([](dump_of what) noexcept { dump_goroutines(2, what, names::demangled); }), true);
-    (void)once;
+    static std::once_flag hooked;
+    std::call_once(hooked, set_hooks);
     if (lsan_running()) {
       // exit() while goroutines are parked.
       static int registered = std::atexit(show_all_to_leak_sanitizer);
@@ -184,7 +191,7 @@ void start_runtime(const scheduler_options& options) {
   } catch (...) {
     if (P* first = sched.all_ps[0].load(relaxed)) first->timers.clear();
     end_as_only_copy();
-    started.store(false, seq_cst);
+    started.store(false, release);
     throw;
   }
   sched.procs.store(options.procs, release);
@@ -270,7 +277,7 @@ void stop_runtime() noexcept {
   empty_all_caches();
   sched.ended_before.store(spawned - ended, relaxed);
   end_as_only_copy();
-  started.store(false, seq_cst);
+  started.store(false, release);
 }
 
 }  // namespace weft::rt

@@ -88,8 +88,7 @@ P* idle_p_get() noexcept {
 }
 
 void wake_sysmon() noexcept {
-  if (!sched.sysmon_waits.load(relaxed)) return;
-  sched.sysmon_waits.store(false, relaxed);
+  if (!std::exchange(sched.sysmon_waits, false)) return;
   sched.coarse_now.store(nanotime(), relaxed);  // nobody kept it while sysmon slept
   sched.sysmon_note.wakeup();
 }

@@ -300,7 +300,7 @@ struct scheduler {
   // sysmon: it pauses between two looks, and sleeps deeply while every P idles.
   atomic<bool> sysmon_pauses{false};  // for long, and may be hurried
   note sysmon_pause;
-  atomic<bool> sysmon_waits{false};
+  bool sysmon_waits = false;  // sched
   bool suspect_dead = false;  // sched: all sleep, and only a thread that weft did not start could wake one
   note sysmon_note;
 

@@ -70,7 +70,7 @@ bool stop_the_world(nanos deadline) noexcept {
   const std::uint64_t run = sched.run_number.load(relaxed);
   auto too_late = [&] { return deadline == forever && (run_ends() || sched.run_number.load(relaxed) != run); };
   if (too_late()) return false;
-  sched.world_stopping.store(true, seq_cst);
+  sched.world_stopping.store(true, release);
   for (M* other : sched.all_ms) {
     if (other != m) other->requests.fetch_or(request::stop, relaxed);
   }
@@ -107,7 +107,7 @@ void start_the_world() noexcept {
   P* with_work = nullptr;
   {
     lock_guard hold(sched.mutex);
-    sched.world_stopping.store(false, seq_cst);
+    sched.world_stopping.store(false, release);
     for (M* other : sched.all_ms) other->requests.fetch_and(~request::stop, relaxed);
     if (own) own->status.store(p_status::running, relaxed);
     wake_sysmon();  // it may have gone to a deep sleep meanwhile
@@ -143,7 +143,7 @@ bool acquire_world(M** m) noexcept {
   if (stop_the_world()) return true;
   {
     lock_guard hold(sched.mutex);
-    sched.world_stopping.store(false, seq_cst);
+    sched.world_stopping.store(false, release);
     if (*m) (*m)->p.load(relaxed)->status.store(p_status::running, relaxed);
   }
   sched.world.release_lock();

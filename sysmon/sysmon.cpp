@@ -95,13 +95,13 @@ void deep_sleep(nanos deadline, nanos* suspicion) noexcept {
       *suspicion = std::min(*suspicion * 2, longest_suspicion);
     }
     sched.sysmon_note.clear();
-    sched.sysmon_waits.store(true, seq_cst);
+    sched.sysmon_waits = true;
   }
   // After the note was cleared: whoever sets it from here on wakes us.
   if (the_monitor.quit.load(seq_cst)) return;
   sched.sysmon_note.sleep_until(deadline);
   lock_guard hold(sched.mutex);
-  sched.sysmon_waits.store(false, relaxed);
+  sched.sysmon_waits = false;
 }
 
 void check_dead_again() noexcept {
@@ -140,7 +140,7 @@ bool work_is_overdue(nanos now) noexcept {
 }
 
 // Gives the work of a P that was taken to another M.
-void hand_off(P* p) noexcept {
+void give_to_another(P* p) noexcept {
   sched.retakes.fetch_add(1, relaxed);
   handoffp(p);
 }
@@ -208,15 +208,15 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs) noexcept {
     p_status s = p->status.load(acquire);
     if (s != p_status::running && s != p_status::syscall) continue;
     std::uint64_t tick = p->sched_tick.load(relaxed);
-    bool dispatches = std::exchange(p->seen.sched_tick, tick) != tick;
-    if (dispatches) {
+    const bool went_on = std::exchange(p->seen.sched_tick, tick) != tick;
+    if (went_on) {
       p->seen.sched_when = now;
       // It may not know of what is overdue (a timer that a foreign thread armed): let it look.
       if (overdue) p->next_look.store(1, relaxed);
     }
     nanos until = p->seen.sched_when + (overdue ? overdue_slice : time_slice);
     if (s == p_status::running) {
-      if (dispatches) continue;
+      if (went_on) continue;
       r.stuck = true;
       if (now < until) {
         r.next_look = std::min(r.next_look, until);
@@ -230,7 +230,7 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs) noexcept {
       r.has_turn |= keep_turn(p);
     }
     p->seen.sched_when = now;
-    hand_off(p);
+    give_to_another(p);
     ++r.taken;
   }
   return r;

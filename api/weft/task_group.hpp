@@ -50,7 +50,7 @@ struct group_state {
   }
 
   // Before each goroutine. None may be left behind by an earlier run(): the group would never be done.
-  void belong_to(std::uint64_t now) {
+  void enter_run(std::uint64_t now) {
     if (run.load(std::memory_order_relaxed) == now) return;
     std::scoped_lock hold(mutex);
     if (run.load(std::memory_order_relaxed) == now) return;
@@ -61,7 +61,7 @@ struct group_state {
   }
 
   // After it was started: a plain thread's may be of a later run() than the one before. wait() must wait for it.
-  void belongs_to(std::uint64_t started_in) noexcept {
+  void note_run(std::uint64_t started_in) noexcept {
     if (run.load(std::memory_order_relaxed) != started_in) run.store(started_in, std::memory_order_relaxed);
   }
 
@@ -142,11 +142,11 @@ class task_group {
     requires detail::startable<F, Args...>
   void go(const go_options& o, F&& f, Args&&... args) {
     using C = detail::closure<std::decay_t<F>, std::decay_t<Args>...>;
-    state_->belong_to(detail::current_run());
+    state_->enter_run(detail::current_run());
     if (state_->places) take_place();
     detail::start<detail::group_body<C>>(o, "task_group::go", detail::group_member(state_), std::forward<F>(f),
                                          std::forward<Args>(args)...);
-    state_->belongs_to(detail::run_of_last_start());
+    state_->note_run(detail::run_of_last_start());
     started_.store(true, std::memory_order_relaxed);
   }
 

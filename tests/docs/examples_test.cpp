@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -196,6 +197,21 @@ TEST_CASE("docs: cancellation") {
     // [/context]
     CHECK(gave_up);
     CHECK(ctx.err() == std::errc::timed_out);
+  });
+}
+
+TEST_CASE("docs: a read that ends with a context") {
+  weft::run([] {
+    auto [ctx, cancel] = weft::with_timeout(weft::background(), 2ms);
+    auto [stream, silent] = weft::net::unix_stream::pair();
+    std::array<std::byte, 16> buffer;
+    // [end_of_read]
+    std::stop_callback hurry(ctx.stop_token(), [&] { stream.set_read_deadline(weft::time_point::min()); });
+    std::error_code ec;
+    std::size_t n = stream.read(buffer, ec);  // timed_out, when the context has ended
+    // [/end_of_read]
+    CHECK(n == 0);
+    CHECK(ec == std::errc::timed_out);
   });
 }
 

@@ -39,13 +39,17 @@ class workspace {
   void add_lock(chan_core* c) noexcept { locks[lock_count++] = c; }
 
   void sort_locks() noexcept {
-    // Few and often two: insertion sort. Equal addresses are adjacent and dropped.
-    for (std::size_t i = 1; i < lock_count; ++i) {
-      chan_core* c = locks[i];
-      std::size_t j = i;
-      for (; j > 0 && std::less<>()(c, locks[j - 1]); --j) locks[j] = locks[j - 1];
-      locks[j] = c;
+    if (lock_count > cases_on_stack) {
+      std::sort(locks, locks + lock_count, std::less<>());
+    } else {
+      for (std::size_t i = 1; i < lock_count; ++i) {  // few and often two: insertion sort
+        chan_core* c = locks[i];
+        std::size_t j = i;
+        for (; j > 0 && std::less<>()(c, locks[j - 1]); --j) locks[j] = locks[j - 1];
+        locks[j] = c;
+      }
     }
+    // Equal addresses are adjacent.
     lock_count = static_cast<std::size_t>(std::unique(locks, locks + lock_count) - locks);
   }
 

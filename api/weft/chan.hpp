@@ -15,6 +15,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -63,7 +64,7 @@ class chan_handle {
   std::size_t capacity() const noexcept { return chan_capacity(core_); }
   bool is_nil() const noexcept { return core_ == nullptr; }
 
-  // The same channel?
+  // The same channel? std::hash agrees: of a channel and its views the same.
   friend bool operator==(const chan_handle& a, const chan_handle& b) noexcept { return a.core_ == b.core_; }
 
   chan_handle() noexcept = default;
@@ -364,3 +365,16 @@ class recv_chan : public detail::chan_handle, public detail::recv_ops<T, recv_ch
 };
 
 }  // namespace weft
+
+template <>
+struct std::hash<weft::detail::chan_handle> {
+  std::size_t operator()(const weft::detail::chan_handle& c) const noexcept {
+    return std::hash<weft::detail::chan_core*>()(c.core());
+  }
+};
+template <class T>
+struct std::hash<weft::chan<T>> : std::hash<weft::detail::chan_handle> {};
+template <class T>
+struct std::hash<weft::send_chan<T>> : std::hash<weft::detail::chan_handle> {};
+template <class T>
+struct std::hash<weft::recv_chan<T>> : std::hash<weft::detail::chan_handle> {};

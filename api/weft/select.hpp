@@ -165,7 +165,7 @@ class send_case {
 
   select_op op() {
     if constexpr (Keep) {
-      copy_.emplace(value_);
+      if (std::is_reference_v<V> || !copy_) copy_.emplace(value_);
       return {chan_.core(), std::addressof(*copy_), true};
     } else {
       return {chan_.core(), std::addressof(value_), true};
@@ -174,6 +174,7 @@ class send_case {
 
   void run(chan_status s) {
     if (s == chan_status::closed) throw_channel_closed("send");
+    if constexpr (Keep) copy_.reset();
     handler_();
   }
 
@@ -336,7 +337,7 @@ concept sendable = !std::is_void_v<T> && std::is_constructible_v<T, V>;
 // Send v to c. Used directly in select(...), it refers to v: an rvalue is moved from only if this case is chosen (one
 // of another type, whose conversion may throw, is converted beforehand); of an lvalue each select makes a copy
 // beforehand, which a receiver may take. So a case that has a name must not outlive v. Turned into a select_case, it
-// owns its value.
+// owns its value, and makes the next copy when the last one was sent.
 template <class T, class V, class F = detail::no_handler>
   requires detail::sendable<T, V>
 auto on_send(const send_chan<T>& c, V&& v, F f = {}) {
@@ -394,9 +395,11 @@ class select_case {
     requires(!std::is_same_v<std::remove_cvref_t<Case>, select_case>)
   select_case(Case&& c)  // NOLINT: implicit, so that push_back(on_recv(...)) works
       : case_(make(std::remove_cvref_t<Case>(std::forward<Case>(c)))) {}
+  select_case(select_case&&) noexcept = default;
+  select_case& operator=(select_case&&) noexcept = default;
 
  private:
-  friend std::size_t select(std::vector<select_case>& cases);
+  friend std::size_t select(const std::vector<select_case>& cases);
 
   struct base {
     virtual ~base() = default;
@@ -435,20 +438,21 @@ class select_case {
   };
 
   template <class Case>
-  static std::unique_ptr<base> make(Case&& c) {
+  static std::shared_ptr<base> make(Case&& c) {
     if constexpr (requires { std::move(c).owned(); }) {
       using owned_case = decltype(std::move(c).owned());
-      return std::make_unique<holder<owned_case>>(std::move(c).owned());
+      return std::make_shared<holder<owned_case>>(std::move(c).owned());
     } else {
-      return std::make_unique<holder<std::remove_cvref_t<Case>>>(std::move(c));
+      return std::make_shared<holder<std::remove_cvref_t<Case>>>(std::move(c));
     }
   }
 
-  std::unique_ptr<base> case_;
+  std::shared_ptr<base> case_;  // shared with the select that runs it
 };
 
-// The same for a list. A case may be used again in the next select; one that owned an rvalue has sent it.
-inline std::size_t select(std::vector<select_case>& cases) {
+// The same for a list. A case may be used again in the next select; one that owned an rvalue has sent it. A handler may
+// change the list: take its own case out of it, for one.
+inline std::size_t select(const std::vector<select_case>& cases) {
   std::vector<detail::select_op> ops;
   std::vector<std::size_t> index_of;
   ops.reserve(cases.size());
@@ -464,10 +468,10 @@ inline std::size_t select(std::vector<select_case>& cases) {
   }
   detail::select_outcome r = detail::chan_select(ops.data(), ops.size(), limit.wait());
   std::size_t chosen = r.index == detail::select_outcome::none ? limit.index : index_of[r.index];
-  cases[chosen].case_->run(r.status);
+  const std::shared_ptr<select_case::base> runs = cases[chosen].case_;
+  runs->run(r.status);
   return chosen;
 }
-inline std::size_t select(std::vector<select_case>&& cases) { return select(cases); }
 
 namespace detail {
 

@@ -913,6 +913,8 @@ TEST_CASE("malformed addresses") {
                              "[]:80",
                              "a b:80",
                              "no/path:80",
+                             "a..b:80",
+                             ".a:80",
                              "localhost",
                              "localhost:",
                              "localhost:80:80",
@@ -927,6 +929,7 @@ TEST_CASE("malformed addresses") {
       CHECK(code_of([&] { tcp_listener::bind(text); }) == std::errc::invalid_argument);
     }
     CHECK(code_of([] { tcp_stream::connect(std::string_view("127.0.0.1\0:80", 13)); }) == std::errc::invalid_argument);
+    CHECK(code_of([] { tcp_stream::connect(std::string(64, 'a') + ":80"); }) == std::errc::invalid_argument);
   });
 }
 

@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 #include <weft/weft.hpp>
 
@@ -895,6 +896,9 @@ TEST_CASE("handles: equality is identity, copies and views share the channel") {
   CHECK(tx == a);
   CHECK(tx == rx);
   CHECK(chan<int>(weft::nil) == chan<int>(weft::nil));
+  std::unordered_map<chan<int>, char> name_of{{a, 'a'}, {b, 'b'}};
+  CHECK(name_of.at(c) == 'a');
+  CHECK(std::hash<weft::send_chan<int>>()(tx) == std::hash<weft::recv_chan<int>>()(rx));
   tx.send(4);
   CHECK(rx.recv() == 4);
   const chan<int> constant = a;

@@ -614,6 +614,66 @@ TEST_CASE("select: a list of cases made at run time") {
   });
 }
 
+TEST_CASE("select_case: an lvalue is copied to be owned, and for each time that it is sent") {
+  struct counted {
+    explicit counted(int* n) : copies(n) {}
+    counted(const counted& o) noexcept : copies(o.copies) { ++*copies; }
+    counted(counted&&) noexcept = default;
+    int* copies;
+  };
+  weft::run([] {
+    int copies = 0;
+    chan<counted> c{2};
+    std::vector<weft::select_case> cases;
+    {
+      counted value(&copies);
+      cases.push_back(on_send(c, value));
+    }
+    CHECK(copies == 1);
+    CHECK(select(cases) == 0);
+    CHECK(select(cases) == 0);
+    CHECK(copies == 3);
+    cases.push_back(on_default());
+    for (int i = 0; i < 10; ++i) CHECK(select(cases) == 1);
+    CHECK(copies == 4);
+    c.recv();
+    CHECK(select(cases) == 0);
+    CHECK(copies == 4);
+  });
+}
+
+TEST_CASE("select: a handler may change the list that it is in") {
+  weft::run([] {
+    chan<int> c{1};
+    int ran = 0;
+    std::vector<weft::select_case> cases;
+    auto own = std::make_shared<int>(7);
+    cases.push_back(on_recv(c, [&cases, &ran, own] {
+      cases.clear();
+      ran = *own;
+    }));
+    std::weak_ptr<int> kept = std::exchange(own, nullptr);
+    c.send(1);
+    CHECK(select(cases) == 0);
+    CHECK(ran == 7);
+    CHECK(cases.empty());
+    CHECK(kept.expired());
+
+    cases.push_back(on_recv(c, [&] {
+      for (int i = 0; i < 100; ++i) cases.push_back(on_recv(c));
+      ran = 8;
+    }));
+    c.send(2);
+    CHECK(select(cases) == 0);
+    CHECK(ran == 8);
+    CHECK(cases.size() == 101);
+
+    const std::vector<weft::select_case>& unchanged = cases;
+    c.close();
+    CHECK(select(unchanged) < 101);
+  });
+}
+
 TEST_CASE("select_case: owns its value; an lvalue is copied each time, an rvalue sent once") {
   weft::run([] {
     chan<std::string> c{4};

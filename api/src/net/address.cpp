@@ -147,14 +147,17 @@ bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
 }  // namespace
 
-// Letters, digits, hyphens, underscores and dots; bytes beyond ASCII are for the resolver. What has only digits and
-// dots is an address or wrong.
+// Labels of at most 63 letters, digits, hyphens and underscores between dots, of which one may end the name; bytes
+// beyond ASCII are for the resolver. What has only digits and dots is an address or wrong.
 bool may_be_name(std::string_view s) noexcept {
   if (s.empty() || s.size() > 253) return false;
   bool only_digits = true;
+  std::size_t label = 0;
   for (char c : s) {
     bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || static_cast<unsigned char>(c) >= 0x80;
-    if (!letter && !is_digit(c) && c != '-' && c != '_' && c != '.') return false;
+    if (c == '.' ? label == 0 : !letter && !is_digit(c) && c != '-' && c != '_') return false;
+    label = c == '.' ? 0 : label + 1;
+    if (label > 63) return false;
     only_digits = only_digits && (is_digit(c) || c == '.');
   }
   return !only_digits;

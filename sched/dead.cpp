@@ -4,6 +4,8 @@
 // blocking() (its M does not sleep on a note), a signal channel, or a thread that weft did not start.
 
 #include "runtime/sanitizer.hpp"
+#include "sched/lifecycle.hpp"
+#include "sched/newcomers.hpp"
 #include "sched/proc.hpp"
 
 #include <sys/stat.h>

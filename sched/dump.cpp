@@ -4,12 +4,14 @@
 //
 // Allocates nothing but what demangling a name needs, and takes no lock.
 
+#include "sched/dump.hpp"
+
 #include "runtime/g_pool.hpp"
 #include "runtime/report.hpp"
 #include "runtime/roomy_stack.hpp"
 #include "runtime/thread.hpp"
 #include "sched/dump_head.hpp"
-#include "sched/proc.hpp"
+#include "sched/types.hpp"
 
 #include <algorithm>
 #include <pthread.h>

@@ -1,8 +1,13 @@
 #include "sched/enter.hpp"
 
 #include "runtime/turns.hpp"
+#include "sched/find.hpp"
 #include "sched/latency.hpp"
+#include "sched/park.hpp"
+#include "sched/preempt.hpp"
 #include "sched/proc.hpp"
+#include "sched/runqueues.hpp"
+#include "sched/syscall.hpp"
 
 #include <utility>
 

@@ -78,4 +78,12 @@ class [[nodiscard]] runtime_scope {
   M* m_;
 };
 
+// --- an M whose goroutine cannot go on just now; inside the runtime
+
+// The goroutine goes to the end of the global queue and its M looks for something else; an M without a P goes to sleep
+// there. Returns on the M that picked the goroutine up.
+[[nodiscard]] M* give_way(M* m) noexcept;
+// It goes on on another M, if there is one to be had.
+[[nodiscard]] M* leave_thread(M* m) noexcept;
+
 }  // namespace weft::rt

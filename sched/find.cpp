@@ -1,7 +1,15 @@
 // find_runnable: where an M looks for work, in order, and how it goes to sleep. The essay is in proc.cpp.
 
+#include "sched/find.hpp"
+
 #include "netpoll/netpoll.hpp"
+#include "sched/io.hpp"
+#include "sched/newcomers.hpp"
+#include "sched/park.hpp"
+#include "sched/pin.hpp"
 #include "sched/proc.hpp"
+#include "sched/runqueues.hpp"
+#include "sched/world.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -7,10 +7,12 @@
 // Every M has request::hazard in its request word for good, so each suspension goes by the scheduler's loop, and where
 // nothing is requested nothing has to be looked at.
 
+#include "sched/hazard.hpp"
+
 #include "runtime/held_locks.hpp"
 #include "runtime/report.hpp"
 #include "runtime/roomy_stack.hpp"
-#include "sched/proc.hpp"
+#include "sched/spawn.hpp"
 
 #include <algorithm>
 #include <array>

@@ -5,7 +5,11 @@
 // would. So these threads are on a list; stop_runtime closes it, and sends away all that are on it. One that comes
 // later finds it closed. Both are decided under the list's lock.
 
+#include "sched/io.hpp"
+
 #include "netpoll/netpoll.hpp"
+#include "netpoll/poll_desc.hpp"
+#include "sched/park.hpp"
 #include "sched/proc.hpp"
 
 namespace weft::rt {

@@ -6,13 +6,21 @@
 // at its next call. Afterwards every goroutine that did not end is abandoned: no waker claims it any more, its stack
 // and what it owns stay as they are.
 
+#include "sched/lifecycle.hpp"
+
 #include "netpoll/netpoll.hpp"
 #include "runtime/copies.hpp"
 #include "runtime/g_pool.hpp"
 #include "runtime/held_locks.hpp"
+#include "runtime/report.hpp"
 #include "runtime/sanitizer.hpp"
 #include "runtime/stack_use.hpp"
+#include "sched/dump.hpp"
+#include "sched/io.hpp"
+#include "sched/park.hpp"
 #include "sched/proc.hpp"
+#include "sched/spawn.hpp"
+#include "sched/world.hpp"
 
 #include <cstdlib>
 #include <cstring>

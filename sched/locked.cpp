@@ -12,6 +12,10 @@
 // That one may compute or block itself, and no other be had (startm). Then nobody picks the tied goroutine from a
 // queue, although its thread waits for it, and a P idles. sysmon brings the three together (start_some_locked_m).
 
+#include "sched/locked.hpp"
+
+#include "sched/lifecycle.hpp"
+#include "sched/park.hpp"
 #include "sched/proc.hpp"
 
 #include <cerrno>

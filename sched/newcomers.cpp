@@ -24,6 +24,8 @@
 //     later in the single order, or an S3 after it, reads both changes, so one of them wakes somebody or looks itself.
 //     The model is tests/model/newcomers.pml.
 
+#include "sched/newcomers.hpp"
+
 #include "sched/proc.hpp"
 
 #include <algorithm>
@@ -133,7 +135,7 @@ G* take_newcomer(P* p) noexcept {
 
 void return_turn(P* p) noexcept {
   if (WEFT_LIKELY(!p->has_turn.load(relaxed))) return;
-  if (keep_turn(p)) give_turn_back();
+  if (end_turn(p)) give_turn_back();
 }
 
 bool take_turn_away(P* p) noexcept {
@@ -142,7 +144,7 @@ bool take_turn_away(P* p) noexcept {
   return true;
 }
 
-bool keep_turn(P* p) noexcept {
+bool end_turn(P* p) noexcept {
   lock_guard hold(sched.mutex);
   if (!take_turn_away(p)) return false;
   clear_of_suspicion(p->turn_kind);

@@ -2,8 +2,14 @@
 
 #include "runtime/stack_use.hpp"
 #include "sched/blocks.hpp"
+#include "sched/hazard.hpp"
 #include "sched/latency.hpp"
+#include "sched/locked.hpp"
+#include "sched/pin.hpp"
 #include "sched/proc.hpp"
+#include "sched/runqueues.hpp"
+#include "sched/spawn.hpp"
+#include "sched/timing.hpp"
 
 #include <algorithm>
 

@@ -21,8 +21,11 @@
 //
 //     All of it seq_cst: if N2 does not see L1, L2 sees N1.
 
+#include "sched/pin.hpp"
+
 #include "netpoll/netpoll.hpp"
 #include "sched/proc.hpp"
+#include "sched/runqueues.hpp"
 
 namespace weft::rt {
 

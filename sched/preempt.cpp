@@ -1,7 +1,9 @@
 // Taking a P from an M that runs user code. The protocol ("revoke") is described in enter.hpp.
 
+#include "sched/preempt.hpp"
+
+#include "runtime/asymmetric.hpp"
 #include "runtime/turns.hpp"
-#include "sched/proc.hpp"
 
 #include <utility>
 

@@ -44,7 +44,16 @@
 
 #include "netpoll/netpoll.hpp"
 #include "runtime/turns.hpp"
+#include "sched/find.hpp"
+#include "sched/hazard.hpp"
 #include "sched/latency.hpp"
+#include "sched/lifecycle.hpp"
+#include "sched/locked.hpp"
+#include "sched/newcomers.hpp"
+#include "sched/pin.hpp"
+#include "sched/runqueues.hpp"
+#include "sched/spawn.hpp"
+#include "sched/timing.hpp"
 
 #include <cerrno>
 #include <fmt/format.h>

@@ -1,6 +1,8 @@
-// Putting goroutines on queues: a P's own, and the global one.
+// Queues of goroutines that are ready: a P's own, and the global one.
 
-#include "sched/proc.hpp"
+#include "sched/runqueues.hpp"
+
+#include "sched/newcomers.hpp"
 
 #include <algorithm>
 

@@ -18,12 +18,17 @@
 // come a moment before the end: there is no room for it in the next (G::run, spawn_commit). A task's join() does not
 // wait for it then, so it must not run, either: what it refers to may be gone.
 
+#include "sched/spawn.hpp"
+
 #include "runtime/copies.hpp"
 #include "runtime/g_pool.hpp"
 #include "runtime/stack_use.hpp"
 #include "sched/blocks.hpp"
+#include "sched/enter.hpp"
 #include "sched/latency.hpp"
+#include "sched/lifecycle.hpp"
 #include "sched/proc.hpp"
+#include "sched/runqueues.hpp"
 
 #include <algorithm>
 #include <stdexcept>

@@ -8,6 +8,9 @@
 // A goroutine in a system call that calls into weft (a callback of a library) is back: request::in_syscall sends
 // every entry to finish_syscall.
 
+#include "sched/syscall.hpp"
+
+#include "sched/enter.hpp"
 #include "sched/proc.hpp"
 
 #include <utility>

@@ -1,6 +1,10 @@
 // Timers meet the scheduler: arming, sleeping, and telling the poller that it sleeps too long.
 
+#include "sched/timing.hpp"
+
 #include "netpoll/netpoll.hpp"
+#include "netpoll/poll_desc.hpp"
+#include "sched/park.hpp"
 #include "sched/proc.hpp"
 
 namespace weft::rt {

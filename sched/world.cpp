@@ -8,7 +8,15 @@
 // time it looks at the Ps, and gives up (too_late). Who has stopped it holds sched.world, for which stop_runtime waits:
 // so it starts the world again before there can be another one.
 
+#include "sched/world.hpp"
+
+#include "sched/newcomers.hpp"
+#include "sched/park.hpp"
+#include "sched/preempt.hpp"
 #include "sched/proc.hpp"
+#include "sched/runqueues.hpp"
+#include "sched/spawn.hpp"
+#include "sched/syscall.hpp"
 
 #include <memory>
 #include <utility>

@@ -4,6 +4,8 @@
 
 #include "runtime/g_pool.hpp"
 #include "runtime/stack.hpp"
+#include "sched/park.hpp"
+#include "sched/spawn.hpp"
 #include "sysmon/sysmon.hpp"
 
 #include <utility>

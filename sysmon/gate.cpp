@@ -1,7 +1,8 @@
 #include "sysmon/gate.hpp"
 
 #include "runtime/fatal.hpp"
-#include "sched/proc.hpp"
+#include "sched/newcomers.hpp"
+#include "sched/preempt.hpp"
 #include "sysmon/thread_state.hpp"
 
 #include <algorithm>

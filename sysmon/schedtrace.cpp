@@ -2,6 +2,7 @@
 // with detail one more for each P, M and G. What is read here changes meanwhile: each number is right, not all at once.
 
 #include "runtime/g_pool.hpp"
+#include "sched/world.hpp"
 #include "sysmon/sysmon.hpp"
 
 #include <iterator>

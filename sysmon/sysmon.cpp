@@ -28,6 +28,17 @@
 #include "netpoll/netpoll.hpp"
 #include "runtime/cpus.hpp"
 #include "runtime/turns.hpp"
+#include "sched/dump.hpp"
+#include "sched/find.hpp"
+#include "sched/io.hpp"
+#include "sched/lifecycle.hpp"
+#include "sched/locked.hpp"
+#include "sched/newcomers.hpp"
+#include "sched/park.hpp"
+#include "sched/preempt.hpp"
+#include "sched/proc.hpp"
+#include "sched/syscall.hpp"
+#include "sched/world.hpp"
 #include "sysmon/gate.hpp"
 #include "sysmon/hogs.hpp"
 #include "sysmon/thread_state.hpp"
@@ -227,7 +238,7 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs) noexcept {
       const bool turn_is_over = now >= until && (overdue || wanted(p));
       if (!takes_from_call(p, now, turn_is_over)) continue;
       if (turn_is_over) time_is_up(p);
-      r.has_turn |= keep_turn(p);
+      r.has_turn |= end_turn(p);
     }
     p->seen.sched_when = now;
     give_to_another(p);

@@ -1,7 +1,7 @@
 // sysmon: a thread of its own, without a P, that sees to it that nobody holds up the others.
 #pragma once
 
-#include "sched/proc.hpp"
+#include "runtime/clock.hpp"
 
 namespace weft::rt {
 

@@ -2,6 +2,7 @@
 
 #include "api/src/chan_core.hpp"
 #include "api/src/support.hpp"
+#include "sched/park.hpp"
 #include "weft/time.hpp"
 
 #include <array>

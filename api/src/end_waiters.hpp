@@ -2,7 +2,7 @@
 // stack of who waits: one that is readied may be gone at the next instruction.
 #pragma once
 
-#include "sched/proc.hpp"
+#include "sched/park.hpp"
 
 #include <utility>
 

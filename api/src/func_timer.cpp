@@ -10,11 +10,13 @@
 // stays until no heap holds the node; freeing that is all that is left for a heap to do. Only what a run() leaves
 // behind pending is destroyed by its end.
 
-#include "weft/time.hpp"
-
 #include "api/src/end_waiters.hpp"
 #include "api/src/support.hpp"
 #include "runtime/linked_list.hpp"
+#include "sched/lifecycle.hpp"
+#include "sched/park.hpp"
+#include "sched/timing.hpp"
+#include "weft/time.hpp"
 
 #include <cstddef>
 #include <memory>

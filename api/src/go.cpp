@@ -2,6 +2,8 @@
 
 #include "api/src/goroutine.hpp"
 #include "api/src/support.hpp"
+#include "sched/lifecycle.hpp"
+#include "sched/spawn.hpp"
 #include "weft/runtime.hpp"
 #include "weft/task.hpp"
 

@@ -2,6 +2,7 @@
 
 #include "api/src/net/descriptor.hpp"
 #include "api/src/net/syscalls.hpp"
+#include "sched/lifecycle.hpp"
 
 namespace weft::io::detail {
 

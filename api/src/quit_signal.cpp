@@ -3,6 +3,7 @@
 #include "api/src/signals.hpp"
 #include "runtime/fatal.hpp"
 #include "runtime/sanitizer.hpp"
+#include "sched/dump.hpp"
 #include "sysmon/sysmon.hpp"
 
 #include <atomic>

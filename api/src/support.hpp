@@ -1,7 +1,7 @@
 // Small things that the sources of the public API share.
 #pragma once
 
-#include "sched/proc.hpp"
+#include "sched/enter.hpp"
 #include "weft/detail/time.hpp"
 
 #include <algorithm>

@@ -9,6 +9,7 @@
 #include "api/src/goroutine.hpp"
 #include "api/src/support.hpp"
 #include "sched/blocks.hpp"
+#include "sched/park.hpp"
 
 #include <algorithm>
 #include <iterator>

@@ -15,6 +15,9 @@
 
 #include "api/src/chan_core.hpp"
 #include "api/src/support.hpp"
+#include "sched/lifecycle.hpp"
+#include "sched/park.hpp"
+#include "sched/timing.hpp"
 
 #include <algorithm>
 #include <bit>

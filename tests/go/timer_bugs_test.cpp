@@ -3,6 +3,7 @@
 //
 // Kills these mutants (tests/mutants): timers-44868-*.
 
+#include "sched/enter.hpp"
 #include "tests/sched/helpers.hpp"
 #include "tests/support/catch.hpp"
 

@@ -1,5 +1,5 @@
 /* The run queue of a P: sched/runq.hpp (put_next, put, take_half, get_next, get_from_ring, steal_into with grab,
- * steal_next, empty, ring_empty); runqput and runqput_next of sched/proc.hpp, runqput_full of sched/runqueues.cpp.
+ * steal_next, empty, ring_empty); runqput and runqput_next of sched/runqueues.hpp, runqput_full of runqueues.cpp.
  *
  * Who takes part:
  *   owner    makes goroutines ready: runnext, or the ring; with a full ring half of it goes to the global queue. Takes

@@ -6,6 +6,7 @@
 
 #include "netpoll/poll_desc.hpp"
 #include "netpoll/netpoll.hpp"
+#include "sched/io.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/interleave.hpp"
 

@@ -1,5 +1,6 @@
 // A timer's memory is overwritten while the runtime has it in a heap.
 #include "api/src/support.hpp"
+#include "sched/timing.hpp"
 
 #include <chrono>
 #include <weft/weft.hpp>

@@ -4,6 +4,9 @@
 // Kills these mutants (tests/mutants): doze-*, comes-by-*, poller-no-second-look, pin-poller-does-not-look.
 
 #include "netpoll/netpoll.hpp"
+#include "sched/io.hpp"
+#include "sched/park.hpp"
+#include "sched/runqueues.hpp"
 #include "tests/sched/helpers.hpp"
 #include "tests/support/catch.hpp"
 
@@ -72,8 +75,8 @@ class stop_at_look {
   static inline std::atomic<bool> passed_{true};
 };
 
-// To all Ms, all timers seem to be due in some milliseconds, at any time: too soon for sysmon, which does not see it, and
-// none is run.
+// To all Ms, all timers seem to be due in some milliseconds, at any time: too soon for sysmon, which does not see it,
+// and none is run.
 std::atomic<bool> timers_seem_soon{false};
 
 bool somebody_polls() { return rt::sched.last_poll.load(rt::seq_cst) == 0; }

@@ -5,6 +5,7 @@
 
 #include "runtime/advise.hpp"
 #include "runtime/stack.hpp"
+#include "sched/enter.hpp"
 #include "tests/sched/helpers.hpp"
 #include "tests/support/catch.hpp"
 

@@ -2,6 +2,9 @@
 // sysmon and the end of the world would.
 
 #include "sched/enter.hpp"
+#include "sched/preempt.hpp"
+#include "sched/proc.hpp"
+#include "sched/syscall.hpp"
 #include "tests/sched/helpers.hpp"
 #include "tests/support/catch.hpp"
 

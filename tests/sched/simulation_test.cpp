@@ -2,8 +2,11 @@
 // (tests/model) are exhaustive, but of what somebody wrote down; this is the code itself.
 
 #include "tests/support/simulation.hpp"
-
+#include "sched/enter.hpp"
+#include "sched/lifecycle.hpp"
+#include "sched/preempt.hpp"
 #include "sched/proc.hpp"
+#include "sched/syscall.hpp"
 #include "tests/support/catch.hpp"
 
 #include <weft/weft.hpp>

@@ -2,6 +2,7 @@
 // ready computes on and nobody may take its P. Where two threads have to meet at one place, the test holds the lock
 // that one of them has to wait for there.
 
+#include "sched/proc.hpp"
 #include "tests/sched/helpers.hpp"
 #include "tests/support/catch.hpp"
 

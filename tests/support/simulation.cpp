@@ -1,6 +1,7 @@
 #include "tests/support/simulation.hpp"
 
-#include "sched/proc.hpp"
+#include "sched/find.hpp"
+#include "sched/runqueues.hpp"
 
 #include <weft/weft.hpp>
 

@@ -4,7 +4,7 @@
 // Kills these mutants (tests/mutants): gate-*.
 
 #include "sysmon/gate.hpp"
-#include "sched/proc.hpp"
+#include "sched/newcomers.hpp"
 #include "sysmon/thread_state.hpp"
 #include "tests/go/helpers.hpp"
 #include "tests/support/catch.hpp"

@@ -1,6 +1,10 @@
 #include "api/src/net/descriptor.hpp"
 
 #include "api/src/net/syscalls.hpp"
+#include "sched/io.hpp"
+#include "sched/lifecycle.hpp"
+#include "sched/park.hpp"
+#include "sched/timing.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -12,7 +12,7 @@
 #include "api/src/net/fd_mutex.hpp"
 #include "netpoll/poll_desc.hpp"
 #include "runtime/clock.hpp"
-#include "sched/proc.hpp"
+#include "sched/enter.hpp"
 #include "weft/net.hpp"
 
 #include <cerrno>

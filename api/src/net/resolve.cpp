@@ -8,6 +8,8 @@
 #include "api/src/net/descriptor.hpp"
 #include "api/src/support.hpp"
 #include "runtime/never_destroyed.hpp"
+#include "sched/lifecycle.hpp"
+#include "sched/syscall.hpp"
 #include "weft/context.hpp"
 #include "weft/go.hpp"
 #include "weft/select.hpp"

@@ -3,6 +3,8 @@
 #include "api/src/net/descriptor.hpp"
 #include "api/src/net/syscalls.hpp"
 #include "api/src/support.hpp"
+#include "sched/lifecycle.hpp"
+#include "sched/timing.hpp"
 #include "weft/context.hpp"
 #include "weft/select.hpp"
 #include "weft/task.hpp"

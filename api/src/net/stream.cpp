@@ -3,6 +3,7 @@
 #include "api/src/net/receive.hpp"
 #include "api/src/net/syscalls.hpp"
 #include "api/src/support.hpp"
+#include "sched/park.hpp"
 
 #include <algorithm>
 #include <array>

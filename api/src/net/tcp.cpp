@@ -2,6 +2,7 @@
 #include "api/src/net/descriptor.hpp"
 #include "api/src/net/syscalls.hpp"
 #include "api/src/support.hpp"
+#include "sched/lifecycle.hpp"
 #include "weft/context.hpp"
 
 #include <algorithm>

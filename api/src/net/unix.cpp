@@ -1,6 +1,7 @@
 #include "api/src/net/address.hpp"
 #include "api/src/net/descriptor.hpp"
 #include "api/src/net/syscalls.hpp"
+#include "sched/lifecycle.hpp"
 #include "weft/context.hpp"
 
 #include <memory>

@@ -8,6 +8,7 @@
 #include "weft/sync/condition_variable.hpp"
 
 #include "api/src/sync/parking.hpp"
+#include "sched/park.hpp"
 
 namespace weft {
 

@@ -1,5 +1,7 @@
 #include "api/src/sync/parking.hpp"
 
+#include "sched/park.hpp"
+
 #include <array>
 
 namespace weft::detail {

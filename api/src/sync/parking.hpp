@@ -20,6 +20,7 @@
 #pragma once
 
 #include "api/src/support.hpp"
+#include "sched/park.hpp"
 #include "weft/sync/mutex.hpp"
 
 #include <algorithm>

@@ -1,0 +1,14 @@
+// Goroutines that have a thread for themselves: lock_os_thread.
+#pragma once
+
+#include "sched/types.hpp"
+
+namespace weft::rt {
+
+void stop_locked_m(M* m) noexcept;
+void start_locked_m(M* m, G* g) noexcept;
+void start_some_locked_m() noexcept;  // while threads lack: one whose goroutine is in the global queue
+[[nodiscard]] M* lock_os_thread(M* m, int* error) noexcept;  // *error: 0, or why no thread is left for the others
+void unlock_os_thread(M* m) noexcept;
+
+}  // namespace weft::rt

@@ -1,0 +1,12 @@
+// Taking a P from an M that is in user code (preempt.cpp).
+#pragma once
+
+#include "sched/types.hpp"
+
+namespace weft::rt {
+
+[[nodiscard]] bool detach_running(P* p) noexcept;  // sched: takes p from an M in user code; the caller owns p then
+void forget_detached(M* m) noexcept;               // sched: it came back
+void note_detached(M* m, bool computes) noexcept;  // sched: what it does without a P
+
+}  // namespace weft::rt

@@ -1,0 +1,34 @@
+// Queues of goroutines that are ready: a P's own, and the global one.
+#pragma once
+
+#include "sched/proc.hpp"
+
+namespace weft::rt {
+
+void runqput_full(P* p, G* g) noexcept;           // the ring was full
+void global_put(G* g) noexcept;                   // sched
+bool anything_queued() noexcept;                  // S3
+bool work_in_rings() noexcept;                    // D2: what is not some P's very next
+G* global_one(P* p, std::uint32_t max) noexcept;  // as global_get; takes the lock, if there is any
+G* global_get(P* p, std::uint32_t max) noexcept;  // sched: one to run, more into p's ring
+
+// At the tail.
+inline void runqput(P* p, G* g) noexcept {
+  if (WEFT_UNLIKELY(!p->runq.put(g, run_queue::barrier::publish))) runqput_full(p, g);
+}
+
+// g is the next to run; what was next before goes to the tail.
+inline help runqput_next(P* p, G* g) noexcept {
+  G* before = p->runq.put_next(g);
+  if (!before) return help::soon;
+  runqput(p, before);
+  return help::now;
+}
+
+// g, which p's owner took from p's queue, goes to its tail. Nobody could see it meanwhile, so it is made ready anew.
+inline void put_back(P* p, G* g) noexcept {
+  runqput(p, g);                                  // A1
+  if (sched.idle_ps.load(seq_cst) != 0) wakep();  // A2
+}
+
+}  // namespace weft::rt

@@ -1,0 +1,20 @@
+// Timers meet the scheduler: arming them in the heap of the P at hand, sleeping, deadlines of I/O.
+#pragma once
+
+#include "netpoll/poll_desc.hpp"
+#include "sched/types.hpp"
+
+namespace weft::rt {
+
+void arm_timer(M* m, timer* t) noexcept;                    // t->when etc. are set; the heap was asked to make_room
+bool rearm_timer(M* m, timer* t, const timer_setting& to);  // true: it was pending. Throws std::bad_alloc
+[[nodiscard]] M* sleep_until(M* m, nanos deadline);         // throws std::bad_alloc
+
+// Sets the deadline of a descriptor's direction: 0 none, < 0 passed. A waiting goroutine is woken if it has passed.
+// Throws std::bad_alloc, and then nothing has changed.
+void set_io_deadline(M* m, poll_desc* pd, poll_mode mode, nanos deadline);
+
+// There is a timer for `when`: who sleeps in the poller shall not sleep longer, and somebody shall.
+void wake_net_poller(nanos when) noexcept;
+
+}  // namespace weft::rt

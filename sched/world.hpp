@@ -1,0 +1,21 @@
+// Stopping the world, and changing the number of Ps (world.cpp).
+#pragma once
+
+#include "sched/types.hpp"
+
+namespace weft::rt {
+
+// Inside the runtime; the caller's P is stopped too. False: some still run, and `deadline` came first, or without one
+// the end of run().
+bool stop_the_world(nanos deadline = forever) noexcept;
+void start_the_world() noexcept;
+void stop_for_the_world(M* m) noexcept;  // by an M between goroutines
+
+// Inside the runtime: waits for other stoppers, then stops it. False: run() ends. A goroutine does not come back then.
+[[nodiscard]] bool acquire_world(M** m) noexcept;
+void release_world() noexcept;  // starts it again
+
+std::uint32_t set_procs(std::uint32_t n);  // returns the old number. Nothing happens if run() ends. std::bad_alloc
+P* make_p(std::uint32_t id);
+
+}  // namespace weft::rt

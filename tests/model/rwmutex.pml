@@ -1,4 +1,4 @@
-/* shared_mutex: api/src/sync/shared_mutex.cpp, weft/sync/shared_mutex.hpp (the fast ways), api/src/sync/parking.hpp
+/* shared_mutex: api/src/sync/shared_mutex.cpp, weft/sync/shared_mutex.hpp (the fast ways), api/src/sync/heirs.hpp
  * (lock_as_heir).
  *
  * Who takes part: `writers` and `readers`. Each locks and unlocks as often as it likes, or stays inside for ever. When

@@ -1,7 +1,7 @@
 // mutex: the slow ways.
 //
 // Who waits stands in a queue found by the mutex's address (the bucket's `queues`), in order of arrival. The first one
-// is woken as an heir (parking.hpp), and is handed the mutex when it has become old.
+// is woken as an heir (heirs.hpp), and is handed the mutex when it has become old.
 //
 //   the queue           must_wake_   unlock
 //   empty               0            frees the mutex
@@ -32,7 +32,7 @@
 
 #include "weft/sync/mutex.hpp"
 
-#include "api/src/sync/parking.hpp"
+#include "api/src/sync/heirs.hpp"
 #include "runtime/asymmetric.hpp"
 
 namespace weft {

@@ -23,8 +23,6 @@
 #include "sched/park.hpp"
 #include "weft/sync/mutex.hpp"
 
-#include <algorithm>
-
 namespace weft::detail {
 
 struct mutex_waiter;
@@ -112,75 +110,6 @@ bool block_until(rt::runtime_scope& scope, sync_waiter& w, rt::lock& held, rt::w
   rt::lock_guard hold(held);
   if (w.queued) leave();
   return false;
-}
-
-// --- "heirs": waiting for a lock that those who come may take first
-//
-// Unlock frees the lock and wakes whose turn it is, most often while a goroutine that runs already takes it again. The
-// woken one is an heir: it keeps its place in the queue, and as long as it is on its way, nobody else is woken. If it
-// comes late it waits on. One that has waited for `patience` is not passed by any more: unlock hands the lock over to
-// it (Go's starvation mode, decided for each waiter).
-//
-// An heir whose run() ended before it came never comes. Whoever changes the queue looks for that, and a thread that is
-// not weft's and may be in the queue across the end of a run() looks again from time to time.
-
-inline constexpr rt::nanos patience = rt::millisecond;
-
-// How often to look whether the lock is free before sleeping.
-inline constexpr int lock_looks = 4;
-inline constexpr int heir_looks = 8;
-
-struct heir_waiter : sync_waiter {
-  using sync_waiter::sync_waiter;
-  bool is_old(rt::nanos now) const noexcept { return now - since >= patience; }
-  bool abandoned() const noexcept { return g->get_state() == rt::g_state::abandoned; }
-
-  rt::nanos since = 0;
-  bool heir = false;         // woken, on its way; still queued
-  bool handed_over = false;  // it holds the lock, and is not queued
-};
-
-template <class Try>
-bool look(int times, Try try_to_lock) noexcept {
-  for (; times > 0; --times) {
-    if (try_to_lock()) return true;
-    rt::cpu_relax();
-  }
-  return false;
-}
-
-// Waits for a lock, at least once unless the time has passed. False: it has. `lock` has
-//   take()           takes it if it is free
-//   take_or_queue()  takes it; or w is queued then, and somebody will wake it
-//   taken()          w has it, and is not to be woken
-//   give_up()        w does not want it any more, and is still queued
-// all but the first under the bucket.
-template <class Lock>
-bool lock_as_heir(rt::runtime_scope& scope, heir_waiter& w, rt::lock& bucket, rt::wait_reason why,
-                  std::int64_t deadline, Lock lock) {
-  constexpr rt::nanos thread_looks_again = 100 * rt::millisecond;
-  w.since = rt::nanotime();
-  if (deadline <= w.since) return lock.take();
-  for (;;) {
-    bucket.acquire_lock();
-    w.heir = false;
-    if (!lock.take_or_queue()) {
-      std::int64_t until = scope.m() ? deadline : std::min(deadline, rt::nanotime() + thread_looks_again);
-      auto give_up = [&]() noexcept { lock.give_up(); };
-      if (!block_once(scope, w, bucket, why, until, give_up)) {
-        if (rt::nanotime() < deadline) continue;
-        rt::lock_guard hold(bucket);
-        if (w.queued) give_up();
-        return false;
-      }
-      if (w.handed_over) return true;
-      if (!look(heir_looks, [&]() noexcept { return lock.take(); })) continue;
-      bucket.acquire_lock();
-    }
-    lock.taken();
-    bucket.release_lock();
-    return true;
-  }
 }
 
 }  // namespace weft::detail

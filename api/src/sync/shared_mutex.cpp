@@ -1,7 +1,7 @@
 // shared_mutex: waiting, and who comes next ("phases").
 //
 // As long as nobody waits, the word alone is the lock, and every change is one CAS in the header. Who waits stands in
-// one of two queues, and is woken as an heir (parking.hpp). `waiters` in the word:
+// one of two queues, and is woken as an heir (heirs.hpp). `waiters` in the word:
 //
 //   waiters   the queues                                   the word changes
 //   0         empty, or an heir is first in one            by CAS
@@ -21,7 +21,7 @@
 
 #include "weft/sync/shared_mutex.hpp"
 
-#include "api/src/sync/parking.hpp"
+#include "api/src/sync/heirs.hpp"
 
 #include <utility>
 

@@ -11,7 +11,7 @@
 #include "runtime/roomy_stack.hpp"
 #include "runtime/thread.hpp"
 #include "sched/dump_head.hpp"
-#include "sched/types.hpp"
+#include "sched/scheduler.hpp"
 
 #include <algorithm>
 #include <pthread.h>

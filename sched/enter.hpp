@@ -21,7 +21,7 @@
 #pragma once
 
 #include "runtime/asymmetric.hpp"
-#include "sched/types.hpp"
+#include "sched/scheduler.hpp"
 
 namespace weft::rt {
 

@@ -1,7 +1,7 @@
 // Finding work: what an M does that has nothing to run (find.cpp).
 #pragma once
 
-#include "sched/types.hpp"
+#include "sched/scheduler.hpp"
 
 namespace weft::rt {
 

@@ -1,7 +1,7 @@
 // WEFT_DEBUG=hazard: every suspension comes back on another thread (hazard.cpp).
 #pragma once
 
-#include "sched/types.hpp"
+#include "sched/scheduler.hpp"
 
 namespace weft::rt {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "netpoll/poll_desc.hpp"
-#include "sched/types.hpp"
+#include "sched/scheduler.hpp"
 
 namespace weft::rt {
 

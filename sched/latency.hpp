@@ -5,7 +5,7 @@
 #pragma once
 
 #include "runtime/clock.hpp"
-#include "sched/types.hpp"
+#include "sched/scheduler.hpp"
 
 namespace weft::rt {
 

@@ -1,7 +1,7 @@
 // The life of a run(): its beginning and its end (lifecycle.cpp), and the end of all progress (dead.cpp).
 #pragma once
 
-#include "sched/types.hpp"
+#include "sched/scheduler.hpp"
 
 namespace weft::rt {
 

@@ -1,7 +1,7 @@
 // Goroutines that have a thread for themselves: lock_os_thread.
 #pragma once
 
-#include "sched/types.hpp"
+#include "sched/scheduler.hpp"
 
 namespace weft::rt {
 

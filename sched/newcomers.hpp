@@ -2,7 +2,7 @@
 // in newcomers.cpp.
 #pragma once
 
-#include "sched/types.hpp"
+#include "sched/scheduler.hpp"
 
 #include <cstddef>
 

@@ -1,7 +1,7 @@
 // Goroutines that go on on one thread, which runs others, too.
 #pragma once
 
-#include "sched/types.hpp"
+#include "sched/scheduler.hpp"
 
 namespace weft::rt {
 

@@ -1,7 +1,7 @@
 // Taking a P from an M that is in user code (preempt.cpp).
 #pragma once
 
-#include "sched/types.hpp"
+#include "sched/scheduler.hpp"
 
 namespace weft::rt {
 

@@ -2,7 +2,7 @@
 // essay is in proc.cpp.
 #pragma once
 
-#include "sched/types.hpp"
+#include "sched/scheduler.hpp"
 
 namespace weft::rt {
 

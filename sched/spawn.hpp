@@ -1,7 +1,7 @@
 // A goroutine's beginning and end: its G, its closure, its stack (spawn.cpp).
 #pragma once
 
-#include "sched/types.hpp"
+#include "sched/scheduler.hpp"
 
 #include <cstddef>
 #include <cstdint>

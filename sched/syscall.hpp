@@ -1,7 +1,7 @@
 // Calls that may block: the P is free for others meanwhile (syscall.cpp).
 #pragma once
 
-#include "sched/types.hpp"
+#include "sched/scheduler.hpp"
 
 namespace weft::rt {
 

@@ -1,7 +1,7 @@
 // Stopping the world, and changing the number of Ps (world.cpp).
 #pragma once
 
-#include "sched/types.hpp"
+#include "sched/scheduler.hpp"
 
 namespace weft::rt {
 

@@ -3,7 +3,7 @@
 // from 100 ms to a second.
 #pragma once
 
-#include "sched/types.hpp"
+#include "sched/scheduler.hpp"
 
 namespace weft::rt {
 

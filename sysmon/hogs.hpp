@@ -5,7 +5,7 @@
 // not more than some in a second.
 #pragma once
 
-#include "sched/types.hpp"
+#include "sched/scheduler.hpp"
 
 #include <array>
 

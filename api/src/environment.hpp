@@ -1,7 +1,7 @@
 // The environment: WEFT_PROCS and WEFT_DEBUG, read at each run().
 #pragma once
 
-#include "sched/types.hpp"
+#include "sched/scheduler.hpp"
 #include "weft/runtime.hpp"
 
 namespace weft {

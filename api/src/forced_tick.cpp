@@ -1,5 +1,5 @@
 #include "api/src/goroutine.hpp"
-#include "sched/types.hpp"
+#include "sched/scheduler.hpp"
 #include "weft/runtime.hpp"
 
 #include <mutex>

@@ -55,7 +55,7 @@
 #endif
 #define none 255
 
-/* --- sched, as in types.hpp */
+/* --- sched, as in scheduler.hpp */
 bool newcomers_wait;
 bool turn_is_free = true;
 bool suspects_wait;

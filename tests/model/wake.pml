@@ -48,7 +48,7 @@
 #define events 2 /* that the network makes ready */
 #endif
 
-/* --- sched, as in types.hpp */
+/* --- sched, as in scheduler.hpp */
 byte global_size;
 byte idle_ps;
 byte spinning;

@@ -1,7 +1,7 @@
 // Two threads meet at one place: what the tests of the running scheduler share.
 #pragma once
 
-#include "sched/types.hpp"
+#include "sched/scheduler.hpp"
 #include "tests/go/helpers.hpp"
 
 #include <atomic>

@@ -1,0 +1,80 @@
+// M: an OS thread of weft's. Its own stack ("g0") runs the scheduler's loop.
+//
+// Who may touch a field is said beside it, as in p.hpp.
+#pragma once
+
+#include "runtime/context.hpp"
+#include "runtime/linked_list.hpp"
+#include "runtime/note.hpp"
+#include "runtime/overflow.hpp"
+#include "runtime/random.hpp"
+#include "runtime/stack.hpp"
+
+#include <cstdint>
+#include <pthread.h>
+
+namespace weft::rt {
+
+struct P;
+
+// What others ask of an M; it looks at these bits when it enters the runtime, and between goroutines.
+namespace request {
+inline constexpr std::uint32_t yield = 1;       // its goroutine ran for long: let others run
+inline constexpr std::uint32_t revoked = 2;     // its P is being taken or was taken (preempt.cpp)
+inline constexpr std::uint32_t stop = 4;        // the world stops
+inline constexpr std::uint32_t in_syscall = 8;  // set by itself: it left its P behind
+inline constexpr std::uint32_t abandoned = 16;  // run() is over: never run again
+inline constexpr std::uint32_t hazard = 32;     // for good: WEFT_DEBUG=hazard (hazard.cpp)
+inline constexpr std::uint32_t pinned = 64;     // goroutines pinned to it are ready (pin.cpp)
+}  // namespace request
+
+//   an M            p     depth  what it does                                      it ends when
+//   in user code    set   0      runs its goroutine's code                         it enters (enter.hpp); P taken
+//   in the runtime  set   > 0    works, for its goroutine or between two;          it leaves; nobody takes its P
+//                                `spinning`: looks for one to run (find.cpp)
+//   in a call       null  0      request::in_syscall; syscall_p was left behind    it enters: finish_syscall
+//   detached        null  0      request::revoked; its P was taken                 it enters: regain_p
+//   in the poller   null  > 0    sleeps in epoll, for all; one M at a time         descriptors, a timer, a break
+//   idle            null  > 0    sleeps on `parked`, in_idle_list                  it is passed next_p; or it is gone
+//   tied            null  > 0    sleeps on `parked` until locked_g is ready        it is passed next_p
+//   left behind     null  0      request::abandoned: its run() ended without it    never
+//   gone            null  -      `finished`: its thread has ended, and is joined   -
+struct alignas(cache_line) M : thread_state {
+  // In the runtime: > 0 while the M executes runtime code, and then nobody takes its P. Written by this M only.
+  atomic<std::uint32_t> depth{1};
+  atomic<std::uint32_t> requests{0};
+
+  atomic<P*> p{nullptr};         // this M; whoever detaches its P
+  P* next_p = nullptr;           // whoever wakes this M passes it a P
+  P* syscall_p = nullptr;        // this M: the P it left behind
+  atomic<bool> spinning{false};  // this M
+
+  G* picked = nullptr;           // to run next: the fast path took it and may not run it, or it was passed on
+  atomic<G*> locked_g{nullptr};  // this M: lock_os_thread
+
+  std::uint32_t pins = 0;         // this M, and sched while it idles: goroutines that are pinned to it
+  atomic<bool> in_poller{false};  // this M; kept only while pins != 0
+  g_list pinned_ready;            // sched: those of them that others took from a queue
+
+  note parked;             // where it sleeps
+  M* next_idle = nullptr;  // sched; after its end: the next one to be joined
+  M* prev_idle = nullptr;  // sched
+  bool in_idle_list = false;
+  list_links<M> in_all;       // sched
+  list_links<M> in_detached;  // sched
+  bool is_hog = false;        // sched: counted in sched.hogs
+  bool leaves = false;        // this M: it idled for long, and its thread ends
+  bool begins_idle = false;   // set before its thread starts
+
+  random_source random;
+  G g0;
+  stack thread_stack;  // g0's
+  signal_stack for_signals;
+  std::uint32_t id = 0;
+  pthread_t thread{};
+  int tid = 0;                 // the kernel's number
+  std::uint32_t regained = 0;  // sched: how often it came back after its P was taken
+  atomic<bool> finished{false};
+};
+
+}  // namespace weft::rt

@@ -1,0 +1,145 @@
+// P: the right to run goroutines. There are procs() of them, and an M runs Gs only while it holds one. It has all that
+// this needs without a lock: a run queue, a timer heap, free Gs, stacks and blocks, counters.
+//
+// Who may touch a field is said beside it. "owner": the M that holds the P, or whoever took the P out of a list and has
+// not passed it on. "sched": under scheduler::mutex.
+#pragma once
+
+#include "runtime/g_queue.hpp"
+#include "runtime/wait_reason.hpp"
+#include "sched/runq.hpp"
+#include "timers/timer_heap.hpp"
+
+#include <array>
+#include <cstdint>
+#include <new>
+
+namespace weft::rt {
+
+struct M;
+
+// A counter with one writer: the owner of the P. Others read it at any time.
+class owned_counter {
+ public:
+  // Returns the new value.
+  std::uint64_t add(std::uint64_t n = 1) noexcept {
+    std::uint64_t value = value_.load(relaxed) + n;
+    value_.store(value, relaxed);
+    return value;
+  }
+  std::uint64_t get() const noexcept { return value_.load(relaxed); }
+
+  // Who reads the new value sees what was counted before, here and by others of whom the owner has seen it.
+  void add_release() noexcept { value_.store(value_.load(relaxed) + 1, release); }
+  std::uint64_t get_acquire() const noexcept { return value_.load(acquire); }
+
+ private:
+  atomic<std::uint64_t> value_{0};
+};
+
+//   status    the P is                                who may change that
+//   idle      on the idle list, or being passed on    sched (idle list), whoever passes it on
+//   running   held by an M                            that M; sysmon and stop-the-world by detaching (preempt.cpp)
+//   syscall   left behind by an M in a system call    whoever wins the CAS: the M that returns, sysmon, stop-the-world
+//   stopped   stopped with the world                  who stopped the world
+//   dead      beyond procs()                          set_procs
+enum class p_status : std::uint8_t { idle, running, syscall, stopped, dead };
+
+// Memory that nobody uses (blocks.hpp).
+struct free_block {
+  free_block* next;
+};
+class free_block_list {
+ public:
+  std::size_t size() const noexcept { return size_; }
+  void push(void* block) noexcept {
+    first_ = ::new (block) free_block{first_};
+    if (++size_ == 1) last_ = first_;
+  }
+  free_block* pop() noexcept {
+    free_block* b = first_;
+    if (!b) return nullptr;
+    first_ = b->next;
+    --size_;
+    return b;
+  }
+  void take_all(free_block_list& other) noexcept {
+    if (other.size_ == 0) return;
+    other.last_->next = first_;
+    if (size_ == 0) last_ = other.last_;
+    first_ = other.first_;
+    size_ += other.size_;
+    other = {};
+  }
+
+ private:
+  free_block *first_ = nullptr, *last_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+inline constexpr std::size_t p_cache = 64;  // free Gs that a P keeps, and at most as many stacks
+
+struct alignas(cache_line) P {
+  explicit P(std::uint32_t number) noexcept : id(number) {}
+
+  const std::uint32_t id;
+  atomic<p_status> status{p_status::dead};
+  atomic<M*> m{nullptr};                  // owner; read by sysmon
+  P* next_idle = nullptr;                 // sched
+  atomic<std::uint64_t> sched_tick{0};    // owner: one more for each new time slice
+  atomic<std::uint32_t> syscall_tick{0};  // owner: one more for each system call
+
+  run_queue runq;
+
+  // When, in cpu_ticks, the dispatcher must look at timers and the poller; 0: nothing to look for. Planned by the
+  // owner; others who want it to look (a foreign thread that arms a timer here, sysmon) store 1 ("now"). If the owner
+  // overwrites that, sysmon sees to it.
+  atomic<std::uint64_t> next_look{0};
+  bool newcomer_first = false;  // owner: whose turn it is, a newcomer's or the global queue's
+  // owner: when one that was woken last ran before all who waited: dispatches(p), and in which time slice (sched_tick)
+  std::uint64_t passed_at = 0;
+  std::uint64_t pass_slice = 0;
+
+  // The turn for newcomers is here (newcomers.cpp): the goroutine that runs began on it and is not known yet.
+  // Written by the owner, or under sched::mutex by whoever takes the P.
+  atomic<bool> has_turn{false};
+  const void* turn_kind = nullptr;  // sched: G::spawn_pc of that goroutine
+
+  timer_heap timers;
+
+  // Owner: dead goroutines, and stacks of the default class, ready for reuse.
+  small_stack<G, p_cache> free_gs;
+  small_stack<stack, p_cache> free_stacks;
+  free_block_list free_blocks;
+  std::uint64_t id_next = 0, id_end = 0;
+
+  struct {
+    owned_counter spawned, ended, inherited, yields, wakeups, steals, spins, polls;
+    std::array<owned_counter, wait_reasons> parks;
+    std::array<owned_counter, 32> latency;  // [i]: from 2^i ns on (latency.hpp)
+  } count;
+
+  // sysmon's own notes about this P.
+  struct {
+    std::uint64_t sched_tick = 0;
+    std::uint32_t syscall_tick = 0;
+    nanos sched_when = 0, syscall_when = 0;
+  } seen;
+};
+
+// A goroutine is about to run on p; inherit: in the time slice of the one before.
+inline void count_dispatch(P* p, bool inherit) noexcept {
+  if (inherit) {
+    p->count.inherited.add();
+    return;
+  }
+  p->sched_tick.store(p->sched_tick.load(relaxed) + 1, relaxed);
+}
+inline std::uint64_t dispatches(const P* p) noexcept { return p->sched_tick.load(relaxed) + p->count.inherited.get(); }
+
+// A prime, so that no program's rhythm meets it.
+inline bool is_turn_of_global_queue(const P* p) noexcept {
+  return static_cast<std::uint32_t>(p->sched_tick.load(relaxed)) % global_queue_every == global_queue_every - 1;
+}
+
+}  // namespace weft::rt

@@ -1,0 +1,165 @@
+// What all Ms share. Beside each field of `sched` stands who may touch it, as in p.hpp; "sched" or "mutex": under
+// scheduler::mutex.
+#pragma once
+
+#include "runtime/lock.hpp"
+#include "runtime/never_destroyed.hpp"
+#include "sched/m.hpp"
+#include "sched/p.hpp"
+
+#include <array>
+#include <csignal>
+#include <cstdint>
+
+namespace weft::rt {
+
+inline constexpr std::uint32_t max_procs = 1024;
+
+// A set of P numbers that anybody may read.
+class p_mask {
+ public:
+  bool has(std::uint32_t id) const noexcept { return words_[id / 64].load(seq_cst) >> (id % 64) & 1; }
+  void set(std::uint32_t id) noexcept { words_[id / 64].fetch_or(std::uint64_t{1} << (id % 64), seq_cst); }
+  void clear(std::uint32_t id) noexcept { words_[id / 64].fetch_and(~(std::uint64_t{1} << (id % 64)), seq_cst); }
+
+ private:
+  std::array<atomic<std::uint64_t>, max_procs / 64> words_{};
+};
+
+struct scheduler_options {
+  std::uint32_t procs = 1;
+  std::size_t stack_size = default_stack_size;
+  guard_kind guards = guard_kind::madvise;  // WEFT_DEBUG=guards: the best to be used
+  bool measure_stacks = false;
+  bool print_stacks = false;  // WEFT_DEBUG=stacks
+  std::uint32_t max_threads = 10000;
+  nanos force_tick_period = 120 * second;
+  nanos shutdown_grace = second;
+  bool deadlock_check = true;
+  nanos trace_period = 0;     // WEFT_DEBUG=schedtrace
+  bool trace_detail = false;  // WEFT_DEBUG=scheddetail
+  nanos hog_threshold = 0;    // WEFT_DEBUG=hogs; 0: off
+  bool hazard = false;        // WEFT_DEBUG=hazard
+  bool follow_cpus = false;   // the number of Ps is that of the CPUs, until set_procs is called
+};
+
+enum class main_state : std::uint8_t { not_begun, runs, ended };
+
+struct scheduler {
+  scheduler_options options;
+  sigset_t signal_mask{};  // every M's, whichever thread starts it: that of run()'s caller, without SIGSEGV
+
+  // Read by every dispatch, written seldom.
+  alignas(cache_line) atomic<bool> world_stopping{false};
+  atomic<bool> shutting_down{false};
+  atomic<bool> running{false};
+  atomic<main_state> main{main_state::not_begun};  // written by main and at a run()'s start
+  atomic<std::uint32_t> procs{0};
+  atomic<bool> newcomers_wait{false};       // goroutines that have not begun need the turn for it (newcomers.cpp)
+  atomic<bool> turn_is_free{true};          // any P may take it; written under mutex
+  atomic<bool> suspects_wait{false};        // written under mutex
+  atomic<std::uint32_t> newcomers_size{0};  // of those put aside; with the unsorted ones
+  atomic<std::uint32_t> suspects_size{0};   // the others
+  std::array<atomic<P*>, max_procs> all_ps{};
+  atomic<stack_class*> default_stacks{nullptr};
+
+  // Room for goroutines (spawn.cpp). A plain thread's go() may ask for it while run() begins.
+  lock room{lock_rank::room};
+  // room:
+  atomic<std::size_t> goroutine_room{0};                   // as many Gs may be in use; read by all
+  std::size_t left_behind_gs = 0, left_behind_stacks = 0;  // by earlier runs
+  std::size_t stack_cache = 1;                             // free stacks that a P keeps; read by Ms
+
+  // Read when work is made ready.
+  alignas(cache_line) atomic<std::uint32_t> idle_ps{0};
+  atomic<std::uint32_t> spinning{0};
+  atomic<std::uint32_t> global_size{0};
+  atomic<M*> dozer{nullptr};         // whoever swaps it for null wakes it (find.cpp)
+  atomic<bool> help_wanted{false};   // somebody called wakep since the dozer fell asleep
+  atomic<bool> threads_lack{false};  // a P idles as no thread could be had for it; written under mutex
+  atomic<nanos> thread_refused{0};   // when the system last refused one, or 0 if it has given one since
+
+  alignas(cache_line) atomic<nanos> last_poll{0};  // 0: somebody blocks in the poller
+  atomic<nanos> poll_until{0};                     // until when; 0: for ever
+  atomic<std::uint32_t> poll_waiters{0};           // goroutines that wait for descriptors
+  atomic<std::uint32_t> foreign_poll_waiters{0};   // threads that do
+  atomic<nanos> coarse_now{0};
+
+  alignas(cache_line) lock mutex{lock_rank::sched};
+  // sched:
+  g_queue global;
+  g_queue newcomers, suspects;              // put aside
+  std::size_t unsorted = 0;                 // so many of them, the first, were queued before an acquittal
+  std::array<const void*, 16> hog_kinds{};  // G::spawn_pc of goroutines that computed for long
+  std::size_t next_hog_kind = 0;            // the oldest of them
+  P* idle_p_list = nullptr;
+  M* idle_m_list = nullptr;
+  std::uint32_t idle_ms = 0;
+  std::uint32_t idle_locked_ms = 0;          // sleep until their locked goroutine is ready
+  std::uint32_t live_ms = 0;                 // threads that have not left the scheduler's loop
+  std::uint32_t tied_ms = 0;                 // of those a goroutine is locked to, or is about to be
+  std::uint32_t untied_ms = 0;               // the others, without those that start just now or leave
+  bool spare_starts = false;                 // one that will be untied
+  g_list tie_waiters;                        // for a tied one less (locked.cpp)
+  atomic<M*> gone_ms{nullptr};               // have left it while the run() goes on, and are to be joined
+  linked_list<M, &M::in_detached> detached;  // run a goroutine without a P
+  atomic<std::uint32_t> detached_ms{0};      // as many; written under mutex
+  atomic<std::uint32_t> hogs{0};             // those among them that compute; written under mutex
+  std::uint64_t next_m_id = 1;
+  linked_list<M, &M::in_all> all_ms;
+  note stop_note;
+  note exit_note;
+
+  atomic<bool> follow_cpus{false};  // sysmon adapts the number of Ps
+
+  p_mask idle_mask;
+  p_mask timer_mask;
+
+  lock world{lock_rank::stop_the_world};
+  atomic<std::uint64_t> next_g_id{1};
+
+  // Things outside the scheduler's sight that may wake a goroutine (signal channels).
+  atomic<std::uint32_t> external_sources{0};
+
+  // sysmon: it pauses between two looks, and sleeps deeply while every P idles.
+  atomic<bool> sysmon_pauses{false};  // for long, and may be hurried
+  note sysmon_pause;
+  bool sysmon_waits = false;  // sched
+  bool suspect_dead = false;  // sched: all sleep, and only a thread that weft did not start could wake one
+  note sysmon_note;
+
+  // The forced tick.
+  atomic<nanos> last_forced_tick{0};
+  atomic<void (*)()> tick_hook{nullptr};  // calls what users registered
+  G* housekeeper = nullptr;               // sched: parked, waiting for the tick
+
+  atomic<std::uint64_t> foreign_spawned{0};  // goroutines, by threads without a P
+
+  // The run()s.
+  atomic<std::uint64_t> run_number{0};
+  atomic<std::uint64_t> ended_before{0};  // goroutines that earlier runs left behind
+  atomic<std::uint32_t> left_behind{0};   // threads of earlier runs that never came back
+
+  // Counted by sysmon; preemptions_taken also by an M that gives way.
+  atomic<std::uint64_t> preemptions{0};
+  atomic<std::uint64_t> preemptions_taken{0};
+  atomic<std::uint64_t> retakes{0};
+  atomic<std::uint64_t> detachments{0};
+
+  // Counted where no P is at hand; thread_wakeups by all.
+  atomic<std::uint64_t> foreign_wakeups{0};  // written under mutex
+  atomic<std::uint64_t> came_back{0};        // queued again by Ms without a P; written under mutex
+  atomic<std::uint64_t> thread_wakeups{0};   // written under mutex
+  atomic<std::uint64_t> polls_by_others{0};
+
+  atomic<std::uint64_t> ticks_per_us{1000};  // of cpu_ticks, measured when a run() begins
+};
+
+extern never_destroyed<scheduler> the_scheduler;
+inline constexpr scheduler& sched = the_scheduler.value;
+
+inline bool anybody_waits_for_io() noexcept {
+  return sched.poll_waiters.load(seq_cst) + sched.foreign_poll_waiters.load(seq_cst) != 0;
+}
+
+}  // namespace weft::rt

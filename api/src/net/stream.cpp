@@ -238,95 +238,63 @@ endpoint socket::local_endpoint() const {
 
 // --- stream: each call in its two forms
 
-std::size_t stream::read(mutable_buffer b, std::error_code& ec) { return detail::read(d_, b, ec, nullptr); }
-std::size_t stream::read(mutable_buffer b) {
+namespace {
+
+// The form that throws.
+template <auto call, class Buffer>
+std::size_t or_throw(const char* what, descriptor* d, Buffer b) {
   std::error_code ec;
   message_address where{};
-  std::size_t n = detail::read(d_, b, ec, &where);
-  throw_if(ec, "weft: read", where);
+  std::size_t n = call(d, b, ec, &where);
+  throw_if(ec, what, where);
   return n;
 }
+
+}  // namespace
+
+std::size_t stream::read(mutable_buffer b, std::error_code& ec) { return detail::read(d_, b, ec, nullptr); }
+std::size_t stream::read(mutable_buffer b) { return or_throw<detail::read>("weft: read", d_, b); }
 
 std::size_t stream::read_exactly(mutable_buffer b, std::error_code& ec) {
   return detail::read_exactly(d_, b, ec, nullptr);
 }
-std::size_t stream::read_exactly(mutable_buffer b) {
-  std::error_code ec;
-  message_address where{};
-  std::size_t n = detail::read_exactly(d_, b, ec, &where);
-  throw_if(ec, "weft: read", where);
-  return n;
-}
+std::size_t stream::read_exactly(mutable_buffer b) { return or_throw<detail::read_exactly>("weft: read", d_, b); }
 
 std::size_t stream::write(const_buffer b, std::error_code& ec) { return detail::write(d_, b, ec, nullptr); }
-std::size_t stream::write(const_buffer b) {
-  std::error_code ec;
-  message_address where{};
-  std::size_t n = detail::write(d_, b, ec, &where);
-  throw_if(ec, "weft: write", where);
-  return n;
-}
+std::size_t stream::write(const_buffer b) { return or_throw<detail::write>("weft: write", d_, b); }
 
 std::size_t stream::read_some(mutable_buffer b, std::error_code& ec) { return detail::read_some(d_, b, ec, nullptr); }
-std::size_t stream::read_some(mutable_buffer b) {
-  std::error_code ec;
-  message_address where{};
-  std::size_t n = detail::read_some(d_, b, ec, &where);
-  throw_if(ec, "weft: read", where);
-  return n;
-}
+std::size_t stream::read_some(mutable_buffer b) { return or_throw<detail::read_some>("weft: read", d_, b); }
 
 std::size_t stream::write_some(const_buffer b, std::error_code& ec) { return detail::write_some(d_, b, ec, nullptr); }
-std::size_t stream::write_some(const_buffer b) {
-  std::error_code ec;
-  message_address where{};
-  std::size_t n = detail::write_some(d_, b, ec, &where);
-  throw_if(ec, "weft: write", where);
-  return n;
-}
+std::size_t stream::write_some(const_buffer b) { return or_throw<detail::write_some>("weft: write", d_, b); }
 
 std::size_t stream::readv(std::span<const std::span<std::byte>> buffers, std::error_code& ec) {
   return detail::readv(d_, buffers, ec, nullptr);
 }
 std::size_t stream::readv(std::span<const std::span<std::byte>> buffers) {
-  std::error_code ec;
-  message_address where{};
-  std::size_t n = detail::readv(d_, buffers, ec, &where);
-  throw_if(ec, "weft: read", where);
-  return n;
+  return or_throw<detail::readv>("weft: read", d_, buffers);
 }
 
 std::size_t stream::writev(std::span<const std::span<const std::byte>> buffers, std::error_code& ec) {
   return detail::writev(d_, buffers, ec, nullptr);
 }
 std::size_t stream::writev(std::span<const std::span<const std::byte>> buffers) {
-  std::error_code ec;
-  message_address where{};
-  std::size_t n = detail::writev(d_, buffers, ec, &where);
-  throw_if(ec, "weft: write", where);
-  return n;
+  return or_throw<detail::writev>("weft: write", d_, buffers);
 }
 
 std::size_t stream::readv_some(std::span<const std::span<std::byte>> buffers, std::error_code& ec) {
   return detail::readv_some(d_, buffers, ec, nullptr);
 }
 std::size_t stream::readv_some(std::span<const std::span<std::byte>> buffers) {
-  std::error_code ec;
-  message_address where{};
-  std::size_t n = detail::readv_some(d_, buffers, ec, &where);
-  throw_if(ec, "weft: read", where);
-  return n;
+  return or_throw<detail::readv_some>("weft: read", d_, buffers);
 }
 
 std::size_t stream::writev_some(std::span<const std::span<const std::byte>> buffers, std::error_code& ec) {
   return detail::writev_some(d_, buffers, ec, nullptr);
 }
 std::size_t stream::writev_some(std::span<const std::span<const std::byte>> buffers) {
-  std::error_code ec;
-  message_address where{};
-  std::size_t n = detail::writev_some(d_, buffers, ec, &where);
-  throw_if(ec, "weft: write", where);
-  return n;
+  return or_throw<detail::writev_some>("weft: write", d_, buffers);
 }
 
 void stream::shutdown_write(std::error_code& ec) { detail::shutdown_write(d_, ec, nullptr); }

@@ -194,7 +194,8 @@ bool timer_heap::change_in_place(timer* t, const timer_setting& to, bool was_del
     finish_move<modifying, modified_later>(t);
     return false;
   }
-  // Lowered before the state is published: a reader of the hints is never too late. Also when the entry was
+  // Lowered before the state is published: then a reader of the hints is never too late, and the entry, which stays as
+  // long as t is modifying, does not leave before its hint has come, which would outlive it. Also when the entry was
   // modified_earlier already: adjust may have cleared the hint since.
   bool lowered = note_earlier(when);
   finish_move<modifying, modified_earlier>(t);

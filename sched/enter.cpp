@@ -46,6 +46,8 @@ M* regain_p(M* m) noexcept {
     lock_guard hold(sched.mutex);
     m->requests.fetch_and(~request::revoked, relaxed);
     if (m->p.load(relaxed)) return m;  // the taker gave up
+    // That asked for the P that was taken.
+    m->requests.fetch_and(~request::yield, relaxed);
     forget_detached(m);
     ++m->regained;
     p = idle_p_to_go_on(m);

@@ -47,6 +47,7 @@ bool stop_what_stands_still(P* own) noexcept {
 // The world is stopped: the P's work goes elsewhere.
 void retire(P* p, P* heir) {
   heir->timers.take_all(p->timers);
+  heir->next_look.store(1, relaxed);  // the dispatcher plans anew
   heir->free_blocks.take_all(p->free_blocks);
   empty_caches(p);
   sched.timer_mask.set(heir->id);

@@ -187,8 +187,10 @@ no_preemption::~no_preemption() {
   if (!m || m->g->no_preemption == 0) {
     rt::fatal("a weft::no_preemption ends on goroutine {}, which did not begin it", m ? m->g->id : 0);
   }
-  // What was put off meanwhile is done now.
-  if (--m->g->no_preemption == 0 && m->requests.load(rt::relaxed) != 0) scope.resumed_on(rt::enter_slow(m));
+  // What was put off meanwhile is done now; inside the runtime (where values are moved, under a channel's lock): by the
+  // next one who enters.
+  bool over = --m->g->no_preemption == 0 && m->depth.load(rt::relaxed) == 1;
+  if (over && m->requests.load(rt::relaxed) != 0) scope.resumed_on(rt::enter_slow(m));
 }
 
 namespace {

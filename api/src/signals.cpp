@@ -48,6 +48,8 @@ std::atomic<int> pipe_in{-1};
 std::atomic<pid_t> owner{0};
 
 struct hub {
+  // Outside `mutex`: the thread holds it while it uses a channel, so that no fork() leaves one locked in the child.
+  std::mutex delivery;
   // Held for a few instructions, and never while calling anything of weft that may suspend.
   std::mutex mutex;
   int pipe_out = -1;
@@ -87,6 +89,7 @@ std::optional<chan<int>> next_due(int number) {
 }
 
 void deliver(int number) {
+  std::lock_guard whole(the_hub().delivery);
   {
     std::lock_guard hold(the_hub().mutex);
     for (registration& r : the_hub().registrations) {
@@ -170,14 +173,27 @@ void stop_thread() noexcept {
   while (::write(pipe_in.load(std::memory_order_relaxed), &quit_mark, 1) != 1) ::usleep(1000);
 }
 
-// In the child of a fork(). Its handlers do not write: it is not the owner.
-void leave_to_parent() noexcept {
+// A fork() finds neither lock held by another thread, which the child does not have.
+void before_fork() noexcept {
+  the_hub().delivery.lock();
+  the_hub().mutex.lock();
+}
+
+void after_fork() noexcept {
+  the_hub().mutex.unlock();
+  the_hub().delivery.unlock();
+}
+
+// The child's handlers do not write: it is not the owner.
+void after_fork_in_child() noexcept {
   hub& h = the_hub();
   h.fed = false;
-  if (h.pipe_out < 0) return;
-  ::close(h.pipe_out);
-  ::close(pipe_in.load(std::memory_order_relaxed));
-  h.pipe_out = -1;
+  if (h.pipe_out >= 0) {
+    ::close(h.pipe_out);
+    ::close(pipe_in.load(std::memory_order_relaxed));
+    h.pipe_out = -1;
+  }
+  after_fork();
 }
 
 // --- all of these under hub::mutex; 0 or an errno value
@@ -185,7 +201,7 @@ void leave_to_parent() noexcept {
 int make_pipe(hub& h) noexcept {
   if (h.pipe_out >= 0) return 0;
   if (!h.watches_forks) {
-    if (int error = ::pthread_atfork(nullptr, nullptr, leave_to_parent)) return error;
+    if (int error = ::pthread_atfork(before_fork, after_fork, after_fork_in_child)) return error;
     h.watches_forks = true;
   }
   int fds[2];

@@ -177,7 +177,8 @@ class [[nodiscard]] cancel_function {
 };
 
 // The member `ctx` of a `cancellable`: converts to a context and has its members, but not while it is part of a
-// temporary, which would cancel it at the end of the expression: with_cancel(parent).ctx cannot be used.
+// temporary, which would cancel it at the end of the expression: with_cancel(parent).ctx cannot be used. It is const
+// there, which tells it from one that is moved along, as an argument of go().
 class cancellable_ctx {
  public:
   explicit cancellable_ctx(context c) noexcept : ctx_(std::move(c)) {}
@@ -188,7 +189,7 @@ class cancellable_ctx {
   cancellable_ctx& operator=(cancellable_ctx&&) noexcept = default;
 
   operator const context&() const& noexcept { return ctx_; }
-  operator const context&() && noexcept { return ctx_; }  // moved along, as an argument of go()
+  operator const context&() && noexcept { return ctx_; }
   operator const context&() const&& = delete;
   const context& operator()() const& noexcept { return ctx_; }
   const context& operator()() const&& = delete;
@@ -214,21 +215,32 @@ class cancellable_ctx {
 
  private:
   friend struct cancellable;
-  context ctx_;
+  mutable context ctx_;  // a `cancellable` may be assigned to
 };
 
 // What with_cancel and its like return: use it as `auto [ctx, cancel] = ...` (a context and a cancel_function), or
-// keep it and use its members.
+// keep it and use its members. Made by default: the background, and a cancel that does nothing.
 struct [[nodiscard]] cancellable {
-  cancellable_ctx ctx;
+  const cancellable_ctx ctx;
   cancel_function cancel;
 
+  cancellable() noexcept : ctx(context()) {}
+  cancellable(context c, cancel_function f) noexcept : ctx(std::move(c)), cancel(std::move(f)) {}
+  cancellable(cancellable&& o) noexcept : ctx(std::move(o.ctx.ctx_)), cancel(std::move(o.cancel)) {}
+  cancellable& operator=(cancellable&& o) noexcept {
+    cancel = std::move(o.cancel);
+    ctx.ctx_ = std::move(o.ctx.ctx_);
+    return *this;
+  }
+  ~cancellable() = default;
+
+  // For structured bindings.
   template <std::size_t I>
   decltype(auto) get() && noexcept {
     if constexpr (I == 0) {
-      return static_cast<context&&>(ctx.ctx_);
+      return std::move(ctx.ctx_);
     } else {
-      return static_cast<cancel_function&&>(cancel);
+      return std::move(cancel);
     }
   }
   template <std::size_t I>
@@ -240,11 +252,9 @@ struct [[nodiscard]] cancellable {
     }
   }
   template <std::size_t I>
-  void get() const&& = delete;
-  template <std::size_t I>
   decltype(auto) get() const& noexcept {
     if constexpr (I == 0) {
-      return (ctx.ctx_);
+      return static_cast<const context&>(ctx.ctx_);
     } else {
       return (cancel);
     }
@@ -252,10 +262,9 @@ struct [[nodiscard]] cancellable {
 };
 
 namespace detail {
-// Const, so that a member of the temporary can be told from one of a variable.
-inline const cancellable make_cancellable(const context& parent, std::int64_t deadline) {
+inline cancellable make_cancellable(const context& parent, std::int64_t deadline) {
   context_node* n = context_make(parent.node(), deadline);
-  return {cancellable_ctx(context::adopt(n)), cancel_function::adopt(n)};
+  return {context::adopt(n), cancel_function::adopt(n)};
 }
 }  // namespace detail
 
@@ -263,22 +272,20 @@ inline const cancellable make_cancellable(const context& parent, std::int64_t de
 inline context background() noexcept { return context(); }
 
 // A context below parent that can be cancelled. std::bad_alloc.
-inline const cancellable with_cancel(const context& parent) {
-  return detail::make_cancellable(parent, detail::never_ns);
-}
+inline cancellable with_cancel(const context& parent) { return detail::make_cancellable(parent, detail::never_ns); }
 
 // The same, and it is cancelled with std::errc::timed_out at tp, if that is before the parent's deadline. A past
 // point: it is cancelled already. Needs a running runtime, unless the parent ends it earlier or tp has passed:
 // std::logic_error.
 template <class Duration>
-const cancellable with_deadline(const context& parent,
-                                const std::chrono::time_point<std::chrono::steady_clock, Duration>& tp) {
+cancellable with_deadline(const context& parent,
+                          const std::chrono::time_point<std::chrono::steady_clock, Duration>& tp) {
   return detail::make_cancellable(parent, detail::to_ns(tp));
 }
 
 // The same, d from now.
 template <class Rep, class Period>
-const cancellable with_timeout(const context& parent, const std::chrono::duration<Rep, Period>& d) {
+cancellable with_timeout(const context& parent, const std::chrono::duration<Rep, Period>& d) {
   return detail::make_cancellable(parent, detail::deadline_in(d));
 }
 

@@ -99,8 +99,11 @@ template <class C, class... A>
   }
 }
 
+template <class T>
+concept decay_copyable = std::is_constructible_v<std::decay_t<T>, T>;
 template <class F, class... A>
-concept startable = std::is_invocable_v<std::decay_t<F>, std::decay_t<A>...>;
+concept startable =
+    decay_copyable<F> &&(decay_copyable<A>&&...) && std::is_invocable_v<std::decay_t<F>, std::decay_t<A>...>;
 
 }  // namespace detail
 

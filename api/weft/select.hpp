@@ -338,22 +338,22 @@ concept sendable = !std::is_void_v<T> && std::is_constructible_v<T, V>;
 // of another type, whose conversion may throw, is converted beforehand); of an lvalue each select makes a copy
 // beforehand, which a receiver may take. So a case that has a name must not outlive v. Turned into a select_case, it
 // owns its value, and makes the next copy when the last one was sent.
-template <class T, class V, class F = detail::no_handler>
+template <class T, class V = T, class F = detail::no_handler>
   requires detail::sendable<T, V>
 auto on_send(const send_chan<T>& c, V&& v, F f = {}) {
   return detail::make_send_case<T, detail::borrowed_chan>(c, std::forward<V>(v), std::move(f));
 }
-template <class T, class V, class F = detail::no_handler>
+template <class T, class V = T, class F = detail::no_handler>
   requires detail::sendable<T, V>
 auto on_send(const chan<T>& c, V&& v, F f = {}) {
   return detail::make_send_case<T, detail::borrowed_chan>(c, std::forward<V>(v), std::move(f));
 }
-template <class T, class V, class F = detail::no_handler>
+template <class T, class V = T, class F = detail::no_handler>
   requires detail::sendable<T, V>
 auto on_send(send_chan<T>&& c, V&& v, F f = {}) {
   return detail::make_send_case<T, detail::chan_handle>(std::move(c), std::forward<V>(v), std::move(f));
 }
-template <class T, class V, class F = detail::no_handler>
+template <class T, class V = T, class F = detail::no_handler>
   requires detail::sendable<T, V>
 auto on_send(chan<T>&& c, V&& v, F f = {}) {
   return detail::make_send_case<T, detail::chan_handle>(std::move(c), std::forward<V>(v), std::move(f));

@@ -155,14 +155,14 @@ class ticker {
   }
   recv_chan<time_point> channel() const&& = delete;
 
-  // No tick is received afterwards. Does not close the channel.
-  void stop() const { detail::timer_stop(core_.get()); }
+  // No tick is received afterwards. Does not close the channel. True: it was running.
+  bool stop() const { return detail::timer_stop(core_.get()); }
 
-  // Starts it anew; the first tick comes one period from now. std::bad_alloc: as with timer.
+  // Starts it anew; the first tick comes one period from now. True: it was running. std::bad_alloc: as with timer.
   template <class Rep, class Period>
-  void reset(const std::chrono::duration<Rep, Period>& period) const {
+  bool reset(const std::chrono::duration<Rep, Period>& period) const {
     std::int64_t ns = detail::positive_period(period);
-    detail::timer_reset(core_.get(), ns, ns);
+    return detail::timer_reset(core_.get(), ns, ns);
   }
 
  private:
@@ -194,7 +194,8 @@ class func_timer {
 
 // Runs f, d from now, in a goroutine of its own. An exception that leaves f ends the process, as with go(). Anywhere.
 // f is destroyed when nothing can call it any more: by who drops the last handle of one that was stopped or has run,
-// or by the goroutine that called it. What is pending when run() ends is never called, and is destroyed then.
+// or by the goroutine that called it. What is pending when run() ends is not pending any more: f is
+// destroyed then, unless a handle is left, whose reset sets it anew.
 template <class Rep, class Period, class F>
 func_timer after_func(const std::chrono::duration<Rep, Period>& d, F&& f) {
   using D = std::decay_t<F>;

@@ -7,6 +7,7 @@
 #include <weft/runtime.hpp>
 #include <weft/select.hpp>
 #include <weft/sync.hpp>
+#include <weft/task.hpp>
 #include <weft/time.hpp>
 
 #include <atomic>
@@ -17,6 +18,7 @@
 #include <string>
 #include <thread>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 using namespace std::chrono_literals;
@@ -49,6 +51,7 @@ std::string what(const std::exception_ptr& e) {
 }
 
 [[maybe_unused]] void take(const weft::context&) {}
+weft::cancellable make() { return weft::with_cancel(weft::background()); }
 
 // Part of a temporary, `ctx` cannot be used; part of a variable, it can.
 using temporary_ctx = decltype((weft::with_cancel(weft::background()).ctx));
@@ -63,8 +66,45 @@ concept has_done = requires(T&& t) {
   std::forward<T>(t).done();
 };
 static_assert(!has_done<temporary_ctx> && has_done<variable_ctx> && has_done<weft::context>);
+static_assert(std::is_same_v<decltype((make().ctx)), temporary_ctx>);  // of any function, not only ours
+template <class... A>
+concept can_go = requires(A&&... a) {
+  weft::go(take, std::forward<A>(a)...);
+  weft::spawn(take, std::forward<A>(a)...);
+};
+static_assert(!can_go<temporary_ctx> && can_go<variable_ctx> && can_go<weft::context&>);
 
 }  // namespace
+
+TEST_CASE("context: what with_cancel returns can be taken apart, kept and replaced") {
+  const auto [constant, cancel_constant] = weft::with_cancel(weft::background());
+  auto&& [extended, cancel_extended] = make();
+  REQUIRE(active(constant));
+  REQUIRE(active(extended));
+  cancel_constant();
+  cancel_extended();
+  REQUIRE(canceled(constant));
+  REQUIRE(canceled(extended));
+
+  weft::cancellable kept;
+  REQUIRE(active(kept.ctx));
+  kept = make();
+  weft::context first = kept.ctx;
+  auto& [ctx, cancel] = kept;
+  REQUIRE(active(ctx));
+  kept = make();
+  REQUIRE(canceled(first));
+  REQUIRE(active(kept.ctx));
+
+  std::vector<weft::cancellable> many;
+  for (int i = 0; i < 5; ++i) many.push_back(weft::with_cancel(kept.ctx));
+  first = many.front().ctx;
+  REQUIRE(active(first));
+  many.clear();
+  REQUIRE(canceled(first));
+  cancel();
+  REQUIRE(canceled(kept.ctx));
+}
 
 TEST_CASE("context: the background is never cancelled") {
   weft::context c = weft::background();

@@ -322,6 +322,31 @@ TEST_CASE("no_preemption: alone on the only P, nobody else runs") {
       {.procs = 1});
 }
 
+TEST_CASE("no_preemption: one that ends inside the runtime puts giving way off until that is left") {
+  struct slow {
+    slow() = default;
+    slow(slow&&) noexcept {
+      weft::no_preemption alone;
+      compute_for(25ms);
+    }
+  };
+  weft::run(
+      [] {
+        std::atomic<bool> over{false};
+        auto other = weft::spawn([&] {
+          while (!over) weft::yield();
+        });
+        chan<slow> c{1};
+        for (int i = 0; i < 3; ++i) {
+          c.send(slow());  // moved in and out under the channel's lock
+          CHECK(c.recv().has_value());
+        }
+        over = true;
+        other.join();
+      },
+      {.procs = 1});
+}
+
 TEST_CASE("no_preemption: an exception ends it") {
   weft::run(
       [] {

@@ -1644,6 +1644,24 @@ TEST_CASE("stats: blocking calls, goroutines that lost their P, and what was ask
       {.procs = 1});
 }
 
+TEST_CASE("a goroutine that lost its P is not asked for the one that it gets") {
+  weft::run(
+      [] {
+        for (int i = 0; i < 3; ++i) {
+          auto a = weft::runtime_stats();
+          std::atomic<bool> ran{false};
+          weft::go([&] { ran = true; });
+          while (!ran) {}  // loses the only P, which is free again when that one has ended
+          compute_for(5ms);
+          weft::yield();
+          auto b = weft::runtime_stats();
+          CHECK(b.detachments > a.detachments);
+          CHECK(b.preemptions_taken - a.preemptions_taken <= b.preemptions - a.preemptions);
+        }
+      },
+      {.procs = 1});
+}
+
 TEST_CASE("a goroutine that computes without its P takes long turns of the processor, until it is back") {
   weft::run(
       [] {

@@ -287,6 +287,15 @@ TEST_CASE("select: four channels, senders and receivers, single operations and s
 }
 
 // runtime's TestSelectDuplicateChannel
+TEST_CASE("select: a value in braces") {
+  struct point {
+    int x, y;
+  };
+  chan<point> c{1};
+  REQUIRE(select(on_send(c, {1, 2})) == 0);
+  REQUIRE(c.recv()->y == 2);
+}
+
 TEST_CASE("select: one channel in several cases") {
   weft::run([] {
     chan<int> c, d, e, done{3};

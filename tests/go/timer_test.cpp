@@ -607,10 +607,10 @@ TEST_CASE("ticker: no tick after stop, also none that was pending; stop does not
   weft::run([] {
     weft::ticker k{1ms};
     weft::sleep(3ms);
-    k.stop();
+    CHECK(k.stop());
     CHECK(silent(k.channel(), 5ms));
-    k.stop();
-    k.reset(1ms);
+    CHECK(!k.stop());
+    CHECK(!k.reset(1ms));
     CHECK(k.channel().recv().has_value());
   });
 }
@@ -619,7 +619,7 @@ TEST_CASE("ticker: reset starts a new grid, one period from now") {
   weft::run([] {
     weft::ticker k{1h};
     auto before = clock::now();
-    k.reset(3ms);
+    CHECK(k.reset(3ms));
     auto v = *k.channel().recv();
     CHECK(v >= before + 3ms);
     auto w = *k.channel().recv();

@@ -121,8 +121,10 @@ poll_desc* poll_open(int fd, int* error) {
   return pd;
 }
 
-// Who opens or frees one at this time in another thread has come by netpoll_init, which waits for us, or closes what it
-// had before the fork: then a registration may be left that nobody uses, and its events are dropped.
+// In the child of a fork(), by the first of its threads that comes to netpoll_init. Meanwhile
+//   - one that opens a descriptor comes by netpoll_init, too, and waits there for us;
+//   - one that frees a descriptor, which it had before the fork, may do so just before we register that: then nobody
+//     waits for what the poller tells of it, and such events are dropped.
 int poll_open_again() noexcept {
   for (poll_desc* pd = all_made.load(acquire); pd; pd = pd->next_made) {
     if (!pd->registered) continue;

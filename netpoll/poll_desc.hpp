@@ -66,7 +66,7 @@ struct poll_desc {
   atomic<bool> special{false};  // an event has told of more than bytes to read: the end, an error, urgent data
   lock mutex{lock_rank::poll_desc};
   int fd = -1;
-  bool registered = false;
+  bool registered = false;  // by who opens and frees it; and in the child of a fork(), by poll_open_again
   direction read{this};
   direction write{this};
   poll_desc* next = nullptr;       // free list

@@ -64,11 +64,10 @@ void print_error(std::string_view text) noexcept { write_all(STDERR_FILENO, text
 
 void set_dump_hook(dump_hook hook) noexcept { the_dump_hook.store(hook, release); }
 
-void fatal_message(std::string_view message) noexcept {
+void fatal_message(std::string_view message, dump_of what) noexcept {
   fmt::basic_memory_buffer<char, 768> out;
   fmt::format_to(std::back_inserter(out), "fatal error: {}\n\n", message);
-  bool deadlock = message.starts_with("all goroutines are asleep");
-  die({out.data(), out.size()}, deadlock ? dump_of::all_goroutines : dump_of::caller);
+  die({out.data(), out.size()}, what);
 }
 
 void assert_failed(const char* condition, const char* file, int line, std::string_view values) noexcept {

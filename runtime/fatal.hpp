@@ -18,7 +18,10 @@
 
 namespace weft::rt {
 
-[[noreturn]] void fatal_message(std::string_view message) noexcept;
+// What the report shows beside its message. `caller`: where this thread is, a goroutine or not.
+enum class dump_of : std::uint8_t { caller, all_goroutines, caller_and_all };
+
+[[noreturn]] void fatal_message(std::string_view message, dump_of what = dump_of::caller) noexcept;
 [[noreturn]] void assert_failed(const char* condition, const char* file, int line, std::string_view values) noexcept;
 
 // While it lives, a write of the calling thread into a pipe that nobody reads any more raises no SIGPIPE. The write
@@ -58,8 +61,7 @@ template <class... Args>
   assert_failed(condition, file, line, {out.data(), out.size()});
 }
 
-// The scheduler knows the goroutines; it installs what prints them. `caller`: where this thread is, a goroutine or not.
-enum class dump_of : std::uint8_t { caller, all_goroutines, caller_and_all };
+// The scheduler knows the goroutines; it installs what prints them.
 using dump_hook = void (*)(dump_of) noexcept;
 void set_dump_hook(dump_hook hook) noexcept;
 

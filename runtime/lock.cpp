@@ -11,8 +11,9 @@ namespace {
 //
 // The exceptions are rare. Under sched.mutex: a P is taken from a goroutine that runs (membarrier, how the thread fares
 // by /proc, its turns), threads are counted for the deadlock check, an M is made, a queue's array grows or is given
-// back. Under the others: memory is mapped or given back, many entries of a timer heap are put right. sched.world is
-// held for as long as the world is stopped, or a run() takes to end: who wants that looks now and then (acquire_world).
+// back. Under the others: memory is mapped or given back, many entries of a timer heap are put right, and for a timer
+// that is set under a channel's lock an M may have to be made. sched.world is held for as long as the world is stopped,
+// or a run() takes to end: who wants that looks now and then (acquire_world).
 constexpr int pauses[] = {1, 4, 16, 64};
 }  // namespace
 

@@ -1,4 +1,5 @@
-// A note: one thread sleeps on it, one other wakes it, once; `clear` makes it new. After Go's runtime.note.
+// A note: one thread sleeps on it until others wake it. All wake-ups since the last `clear` are one. After Go's
+// runtime.note.
 #pragma once
 
 #include "runtime/futex.hpp"

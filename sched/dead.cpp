@@ -46,7 +46,7 @@ void check_dead() noexcept {
     wake_sysmon();
     return;
   }
-  fatal("all goroutines are asleep - deadlock!");
+  fatal_message("all goroutines are asleep - deadlock!", dump_of::all_goroutines);
 }
 
 }  // namespace weft::rt

@@ -41,7 +41,7 @@ nanos check_timers(P* p, const P* mine, bool may_clear, nanos* now, bool* ran) {
   return p->timers.check(*now, may_clear, ran, std::max(1u, mine->runq.room() / 2));
 }
 
-// While threads lack (startm), nobody may ever come to a P that idles, and those with a thread may always have
+// While threads lack (start_new_m), nobody may ever come to a P that idles, and those with a thread may always have
 // something of their own to run. sysmon makes them look when a timer is overdue.
 nanos check_timers_of_idle(const P* mine, nanos* now, bool* ran) {
   nanos next = 0;
@@ -236,7 +236,7 @@ bool punctual(nanos when) noexcept {
 }
 
 // Blocks in the poller until something is ready, or until a time; 0: none.
-void poll_until(nanos until, g_list& woken) noexcept {
+void poll_network_until(nanos until, g_list& woken) noexcept {
   if (sched.shutting_down.load(seq_cst)) {
     poll_network(0, woken);
   } else if (until == 0) {
@@ -290,10 +290,10 @@ bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
     // Our timer was stopped since we looked, and whoever cleaned it out may have gone to sleep before we said that we
     // do. Looks again, to sleep as they do.
     poll_network(0, woken);
-  } else if (WEFT_UNLIKELY(sched.threads_lack.load(seq_cst))) {  // after P1 (startm)
+  } else if (WEFT_UNLIKELY(sched.threads_lack.load(seq_cst))) {  // after P1 (start_new_m)
     poll_network(0, woken);
   } else {
-    poll_until(until, woken);
+    poll_network_until(until, woken);
   }
   if (WEFT_UNLIKELY(m->pins != 0)) m->in_poller.store(false, relaxed);  // one break too many does no harm
   nanos now = nanotime();

@@ -102,6 +102,8 @@ void show_all_to_leak_sanitizer() noexcept {
       nullptr);
 }
 
+// What outlives a run() stays: `spinning`, since a thread that comes late may count in it still (start_new_m), and
+// foreign_poll_waiters, which are plain threads.
 void reset() noexcept {
   lock_guard hold(sched.mutex);
   sched.global.clear();

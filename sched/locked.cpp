@@ -9,7 +9,7 @@
 // beyond options::max_threads if need be; and what throws is lock_os_thread, as nothing would go on after it. At most
 // max_threads Ms are tied at once, so that one at most is beyond; the next goroutine waits until one is untied.
 //
-// That one may compute or block itself, and no other be had (startm). Then nobody picks the tied goroutine from a
+// That one may compute or block itself, and no other be had (start_new_m). Then nobody picks the tied goroutine from a
 // queue, although its thread waits for it, and a P idles. sysmon brings the three together (start_some_locked_m).
 
 #include "sched/locked.hpp"

@@ -107,7 +107,7 @@ struct alignas(cache_line) P {
 
   timer_heap timers;
 
-  // Owner: dead goroutines, and stacks of the default class, ready for reuse.
+  // Owner: goroutines that nobody is, and stacks of the default class, ready for reuse.
   small_stack<G, p_cache> free_gs;
   small_stack<stack, p_cache> free_stacks;
   free_block_list free_blocks;

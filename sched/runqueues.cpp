@@ -62,7 +62,7 @@ G* global_get(P* p, std::uint32_t max) noexcept {
   // A fair share, at most half a ring and what fits.
   std::uint32_t n = std::min(size, size / sched.procs.load(relaxed) + 1);
   if (max > 0) n = std::min(n, max);
-  n = std::min({n, 128u, p->runq.room() + 1});
+  n = std::min({n, run_queue_size / 2, p->runq.room() + 1});
   G* g = sched.global.pop_front();
   for (std::uint32_t i = 1; i < n; ++i) {
     G* more = sched.global.pop_front();  // off this list before a thief can find it in the ring

@@ -25,7 +25,7 @@ void wait_for_tick() noexcept {
 }
 
 // Stopped timers that nobody came across: one look at every heap. With `may_clear`, check rebuilds those that are
-// mostly stopped ones.
+// many stopped ones.
 void clear_stopped_timers() noexcept {
   runtime_scope scope;
   nanos now = nanotime();

@@ -144,7 +144,7 @@ class look_pauses {
   nanos rested_ = 0;
 };
 
-// Something waits that a free P would do, and there is none.
+// Something waits that a free P would do.
 bool work_is_overdue(nanos now) noexcept {
   nanos timer = earliest_timer();
   return (timer != 0 && saturating_add(timer, overdue_after) <= now) || sched.global_size.load(relaxed) != 0;
@@ -186,7 +186,8 @@ bool takes_from_call(P* p, nanos now, bool turn_is_over) noexcept {
   return retake_syscall(p);
 }
 
-// p's goroutine ran for too long. Asks first: one that comes by yields; one that only computes, or blocks, loses its P.
+// p's goroutine ran for too long. It is asked to yield when it next comes by; where somebody wants the P, or it has
+// computed for long, it loses that at once.
 // True: the caller owns p.
 bool take_from_running(P* p, std::uint64_t tick, nanos now, bool overdue, hog_watch& hogs, retaken& r) noexcept {
   M* m = p->m.load(relaxed);

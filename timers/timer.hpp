@@ -50,7 +50,7 @@ struct timer;
 // asked for, `seq` the timer's at the time it was due. What else it needs to know is in what was derived from timer.
 using timer_function = void (*)(timer*, std::uint64_t seq, nanos due) noexcept;
 
-// One cache line: among a million timers each costs a look into memory.
+// As large as a cache line: among a million timers each costs a look into memory.
 struct timer {
   atomic<timer_status> status{timer_status::no_status};
   atomic<std::uint32_t> references{1};

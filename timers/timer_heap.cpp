@@ -51,9 +51,9 @@ void illegal_move(const timer* t, timer_status seen, timer_status to, const char
 }
 
 nanos timer_heap::wake_when() const noexcept {
-  // acquire, and in this order: see the header. Whoever cleared the change has lowered the head before.
-  nanos change = earliest_change_.load(acquire);
-  nanos head = head_when_.load(acquire);
+  // In this order: see the header. Whoever cleared the change has lowered the head before. seq_cst: note_earlier.
+  nanos change = earliest_change_.load(seq_cst);
+  nanos head = head_when_.load(seq_cst);
   if (head == 0) return change;
   if (change == 0) return head;
   return std::min(head, change);
@@ -121,7 +121,7 @@ void timer_heap::insert(timer* t) noexcept {
 bool timer_heap::note_earlier(nanos when) noexcept {
   nanos old = earliest_change_.load(relaxed);
   while (old == 0 || when < old) {
-    // seq_cst: pairs with the sleeper, which publishes how long it will sleep and then reads this.
+    // seq_cst: pairs with the sleeper, which publishes how long it will sleep and then reads this (wake_when).
     if (earliest_change_.compare_exchange_weak(old, when, seq_cst, relaxed)) return true;
   }
   return false;
@@ -358,12 +358,12 @@ void timer_heap::run_one(timer* t, nanos now) {
 nanos timer_heap::check(nanos now, bool may_clear, bool* ran, std::uint32_t at_most) {
   nanos next = wake_when();
   if (next == 0) return 0;
-  if (now < next && !(may_clear && mostly_deleted())) return next;
+  if (now < next && !(may_clear && worth_rebuilding(size()))) return next;
 
   lock_.acquire_lock();
   adjust(now);
   while (run_head(now, ran) && --at_most != 0) continue;
-  if (may_clear && deleted_count() > heap_.size() / 4) rebuild();
+  if (may_clear && worth_rebuilding(heap_.size())) rebuild();
   unlock_and_publish();
   return wake_when();
 }
@@ -371,7 +371,7 @@ nanos timer_heap::check(nanos now, bool may_clear, bool* ran, std::uint32_t at_m
 void timer_heap::tidy() {
   if (deleted_count() == 0) return;
   lock_.acquire_lock();
-  if (deleted_count() > heap_.size() / 4) {
+  if (worth_rebuilding(heap_.size())) {
     rebuild();
   } else {
     clean_head();

@@ -65,8 +65,6 @@ class timer_heap {
   // Entries that were stopped and not yet cleaned out. Rough.
   std::uint32_t deleted_count() const noexcept { return deleted_.load(relaxed); }
 
-  bool mostly_deleted() const noexcept { return deleted_count() > size() / 4; }
-
   // Somebody waits for `when` who wants to be on time: a short sleep, a fast ticker. What an M that sleeps for this
   // heap does with it is up to it; the latest such time is kept, roughly.
   void expect_punctual(nanos when) noexcept { punctual_until_.store(when, relaxed); }
@@ -115,6 +113,7 @@ class timer_heap {
   void clean_head();
   bool take_out(timer* t);
   void clean_tail();
+  bool worth_rebuilding(std::size_t entries) const noexcept { return deleted_count() > entries / 4; }  // Go's rule
   void adjust(nanos now);
   void rebuild();
   bool run_head(nanos now, bool* ran);

@@ -179,15 +179,7 @@ void task_promise::set_exception(std::exception_ptr e) noexcept {
   }
 }
 
-bool task_promise::must_rethrow() noexcept {
-  try {
-    throw;
-  } catch (const goroutine_exit&) {
-    return true;
-  } catch (...) {
-    return false;
-  }
-}
+bool task_promise::must_rethrow() noexcept { return is_goroutine_exit(std::current_exception()); }
 
 std::uint64_t current_run() noexcept { return number_of_run(); }
 

@@ -143,7 +143,7 @@ void descriptor::retire() noexcept {
     rt::runtime_scope scope;
     rt::G* waiting = nullptr;
     {
-      rt::lock_guard hold(mutex_);
+      rt::lock_guard hold(retirement_);
       retired_ = true;
       if (closer_ && closer_->claim(closer_ticket_)) waiting = closer_;
     }
@@ -156,23 +156,23 @@ void descriptor::wait_until_retired() noexcept {
   rt::runtime_scope scope;
   if (!rt::sched.running.load(rt::acquire)) return;  // whoever is inside never leaves
   rt::nanos limit = rt::nanotime() + closer_patience;
-  mutex_.acquire_lock();
+  retirement_.acquire_lock();
   if (retired_) {
-    mutex_.release_lock();
+    retirement_.release_lock();
     return;
   }
   closer_ = scope.g();
   closer_ticket_ = closer_->begin_wait();
   try {
     bool timed_out;
-    scope.resumed_on(rt::park_until(scope.m(), closer_ticket_, rt::release_after_switch, &mutex_,
+    scope.resumed_on(rt::park_until(scope.m(), closer_ticket_, rt::release_after_switch, &retirement_,
                                     rt::wait_reason::io_turn, limit, &timed_out));
     if (!timed_out) return;
-    rt::lock_guard hold(mutex_);
+    rt::lock_guard hold(retirement_);
     closer_ = nullptr;
   } catch (const std::bad_alloc&) {
     closer_ = nullptr;
-    mutex_.release_lock();
+    retirement_.release_lock();
   }
 }
 

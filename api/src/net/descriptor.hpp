@@ -95,8 +95,8 @@ struct descriptor {
 
   rt::atomic<std::uint32_t> lives_{2};
 
-  rt::lock mutex_{rt::lock_rank::sync};
-  // under mutex_:
+  rt::lock retirement_{rt::lock_rank::sync};
+  // under retirement_:
   bool retired_ = false;
   rt::G* closer_ = nullptr;  // waits until it is
   rt::wait_ticket closer_ticket_ = 0;

@@ -20,6 +20,7 @@ struct handler {
   struct sigaction action;
   atomic<const handler*> below{nullptr};  // what was there when it came: null if nothing comes after it
   handler* next_known = nullptr;
+  mutable atomic<bool> spent{false};  // it asked to be called once (SA_RESETHAND), and was
 };
 
 handler* all_known = nullptr;
@@ -86,18 +87,41 @@ const G* goroutine_beyond_its_stack(const void* context) noexcept {
   return stack_is_left(ts->g, sp) ? ts->g : nullptr;
 }
 
+bool has(const struct sigaction& action, unsigned flag) noexcept {
+  return (static_cast<unsigned>(action.sa_flags) & flag) != 0;
+}
+
+// With the mask that the kernel would give it.
+void call(const struct sigaction& to, int signal, siginfo_t* info, void* context) {
+  sigset_t before;
+  ::pthread_sigmask(SIG_BLOCK, &to.sa_mask, &before);  // of its own signal on_fault did that
+  if (has(to, SA_NODEFER) && !sigismember(&to.sa_mask, signal)) {
+    sigset_t again;
+    sigemptyset(&again);
+    sigaddset(&again, signal);
+    ::pthread_sigmask(SIG_UNBLOCK, &again, nullptr);
+  }
+  if (has(to, SA_SIGINFO)) {
+    to.sa_sigaction(signal, info, context);
+  } else {
+    to.sa_handler(signal);
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
 void pass_to(const handler* next, int signal, siginfo_t* info, void* context) {
   struct sigaction to {};  // the default
   if (next) to = next->action;
-  if (to.sa_flags & SA_SIGINFO) {
-    to.sa_sigaction(signal, info, context);
+  if (has(to, SA_RESETHAND) && next->spent.exchange(true, relaxed)) to = {};
+  if (has(to, SA_SIGINFO)) {
+    call(to, signal, info, context);
   } else if (to.sa_handler == SIG_DFL || to.sa_handler == SIG_IGN) {
     const bool sent = info->si_code <= 0;  // by raise or kill: there is no instruction that runs again
     if (sent && to.sa_handler == SIG_IGN) return;
     ::sigaction(SIGSEGV, &to, nullptr);
     if (sent) ::raise(signal);
   } else {
-    to.sa_handler(signal);
+    call(to, signal, info, context);
   }
 }
 
@@ -119,18 +143,21 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 }
 
 bool same(const struct sigaction& a, const struct sigaction& b) noexcept {
-  return a.sa_handler == b.sa_handler && (a.sa_flags & SA_SIGINFO) == (b.sa_flags & SA_SIGINFO);
+  return a.sa_handler == b.sa_handler && has(a, SA_SIGINFO) == has(b, SA_SIGINFO) &&
+         has(a, SA_RESETHAND) == has(b, SA_RESETHAND);
 }
 
 handler* known(const struct sigaction& action) {
   for (handler* h = all_known; h; h = h->next_known) {
-    if (same(h->action, action)) return h;
+    if (!same(h->action, action)) continue;
+    h->spent.store(false, relaxed);
+    return h;
   }
   return all_known = new handler{action, nullptr, all_known};
 }
 
 bool passes_on(const struct sigaction& action) noexcept {
-  return (action.sa_flags & SA_SIGINFO) || (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
+  return has(action, SA_SIGINFO) || (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
 }
 
 void put_on_top(const struct sigaction& action) {
@@ -148,7 +175,7 @@ void put_on_top(const struct sigaction& action) {
 void install_overflow_handler() {
   struct sigaction action {};
   ::sigaction(SIGSEGV, nullptr, &action);
-  if ((action.sa_flags & SA_SIGINFO) && action.sa_sigaction == on_fault) return;
+  if (has(action, SA_SIGINFO) && action.sa_sigaction == on_fault) return;
   prepare_traces();
   put_on_top(action);
   action = {};

@@ -27,6 +27,8 @@
 #include <mutex>
 #include <stdexcept>
 #include <system_error>
+#include <unistd.h>
+#include <utility>
 
 namespace weft::rt {
 
@@ -141,6 +143,8 @@ void reset() noexcept {
   sched.main.store(main_state::not_begun, relaxed);
   sched.housekeeper = nullptr;
   sched.exit_note.clear();
+  // The child of a fork() has none of the threads that its parent left behind.
+  if (std::exchange(sched.process, ::getpid()) != ::getpid()) sched.left_behind.store(0, relaxed);
 }
 
 // Waits until no M is left or `deadline`.

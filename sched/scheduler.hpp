@@ -10,6 +10,7 @@
 #include <array>
 #include <csignal>
 #include <cstdint>
+#include <sys/types.h>
 
 namespace weft::rt {
 
@@ -139,6 +140,7 @@ struct scheduler {
   atomic<std::uint64_t> run_number{0};
   atomic<std::uint64_t> ended_before{0};  // goroutines that earlier runs left behind
   atomic<std::uint32_t> left_behind{0};   // threads of earlier runs that never came back
+  pid_t process = 0;                      // in which they are
 
   // Counted by sysmon; preemptions_taken also by an M that gives way.
   atomic<std::uint64_t> preemptions{0};

@@ -94,6 +94,8 @@ void apply_debug(rt::scheduler_options& out) {
       warn(fmt::format("WEFT_DEBUG: '{}': a number was expected", item));
     } else if (key == "schedtrace") {
       out.trace_period = *value * rt::millisecond;
+    } else if (*value > 1) {
+      warn(fmt::format("WEFT_DEBUG: '{}': 0 or 1 was expected", item));
     } else if (key == "hazard") {
       out.hazard = *value != 0;
     } else if (key == "stacks") {

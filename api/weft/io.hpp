@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <concepts>
+#include <csignal>  // for the numbers that signal_channel takes
 #include <cstddef>
 #include <initializer_list>
 #include <ranges>
@@ -34,10 +35,11 @@ concept writable_byte_range =
     byte_range<R> && !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
 
 // An array of char is text up to its end: it converts through `const char*`.
+template <class T>
+concept char_like = std::same_as<T, char> || std::same_as<T, char8_t>;
 template <class R>
 concept char_array = std::is_array_v<std::remove_reference_t<R>> &&
-                     std::same_as < std::remove_cv_t<std::remove_extent_t<std::remove_reference_t<R>>>,
-char > ;
+    char_like<std::remove_cv_t<std::remove_extent_t<std::remove_reference_t<R>>>>;
 }  // namespace detail
 
 // Memory to read into: std::span<std::byte>, std::span<char>, or any contiguous range of bytes that can be written to
@@ -66,6 +68,7 @@ class const_buffer {
   constexpr const_buffer() noexcept = default;
   constexpr const_buffer(const void* data, std::size_t size) noexcept : data_(data), size_(size) {}
   constexpr const_buffer(const char* text) noexcept : const_buffer(std::string_view(text)) {}
+  constexpr const_buffer(const char8_t* text) noexcept : const_buffer(std::u8string_view(text)) {}
   constexpr const_buffer(std::string_view text) noexcept : data_(text.data()), size_(text.size()) {}
   constexpr const_buffer(mutable_buffer b) noexcept : data_(b.data()), size_(b.size()) {}
   template <detail::byte_range R>

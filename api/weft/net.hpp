@@ -43,6 +43,8 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -163,6 +165,23 @@ class WEFT_API socket {
   descriptor* d_ = nullptr;
 };
 
+// Of what converts to a buffer, but not the spans that readv and writev take as they are. Byte: std::byte to read into
+// it, const std::byte to write from it.
+template <class R, class Byte>
+concept range_of_buffers = std::ranges::input_range<R> &&
+    std::convertible_to<std::ranges::range_reference_t<R>, weft::detail::own_type<Byte>> &&
+    !std::convertible_to<R, std::span<const std::span<Byte>>>;
+
+template <class Byte, class R>
+std::vector<std::span<Byte>> listed(R&& buffers) {
+  std::vector<std::span<Byte>> list;
+  for (auto&& buffer : buffers) {
+    const weft::detail::own_type<Byte> b = buffer;
+    list.emplace_back(static_cast<Byte*>(b.data()), b.size());
+  }
+  return list;
+}
+
 // A connection: bytes in both directions.
 class WEFT_API stream : public socket {
  public:
@@ -219,11 +238,36 @@ class WEFT_API stream : public socket {
     return weft::detail::idle_context<Context>().get_executor();
   }
 
-  // As read, into several buffers in turn; as write, from several.
+  // As read, into several buffers in turn; as write, from several. The buffers are listed (`s.writev({head, body})`),
+  // or are a range of what is a buffer; of one that is no range of spans of bytes a list is made first: std::bad_alloc.
   std::size_t readv(std::span<const std::span<std::byte>> buffers);
   std::size_t readv(std::span<const std::span<std::byte>> buffers, std::error_code& ec);
   std::size_t writev(std::span<const std::span<const std::byte>> buffers);
   std::size_t writev(std::span<const std::span<const std::byte>> buffers, std::error_code& ec);
+  std::size_t readv(std::initializer_list<mutable_buffer> buffers) { return readv(listed<std::byte>(buffers)); }
+  std::size_t readv(std::initializer_list<mutable_buffer> buffers, std::error_code& ec) {
+    return readv(listed<std::byte>(buffers), ec);
+  }
+  std::size_t writev(std::initializer_list<const_buffer> buffers) { return writev(listed<const std::byte>(buffers)); }
+  std::size_t writev(std::initializer_list<const_buffer> buffers, std::error_code& ec) {
+    return writev(listed<const std::byte>(buffers), ec);
+  }
+  template <range_of_buffers<std::byte> R>
+  std::size_t readv(R&& buffers) {
+    return readv(listed<std::byte>(buffers));
+  }
+  template <range_of_buffers<std::byte> R>
+  std::size_t readv(R&& buffers, std::error_code& ec) {
+    return readv(listed<std::byte>(buffers), ec);
+  }
+  template <range_of_buffers<const std::byte> R>
+  std::size_t writev(R&& buffers) {
+    return writev(listed<const std::byte>(buffers));
+  }
+  template <range_of_buffers<const std::byte> R>
+  std::size_t writev(R&& buffers, std::error_code& ec) {
+    return writev(listed<const std::byte>(buffers), ec);
+  }
 
   // No more is written: the peer reads the end of the stream after what was written before.
   void shutdown_write();
@@ -301,6 +345,8 @@ class WEFT_API tcp_stream : public detail::stream {
   static tcp_stream connect(const endpoint& to, time_point deadline = (time_point::max)());
   static tcp_stream connect(const endpoint& to, time_point deadline, std::error_code& ec);
   static tcp_stream connect(const endpoint& to, std::error_code& ec) { return connect(to, (time_point::max)(), ec); }
+  static tcp_stream connect(const endpoint& to, const context& ctx);
+  static tcp_stream connect(const endpoint& to, const context& ctx, std::error_code& ec);
   template <class Rep, class Period>
   static tcp_stream connect(const endpoint& to, const std::chrono::duration<Rep, Period>& limit) {
     return connect(to, point_in(limit));
@@ -363,6 +409,8 @@ class WEFT_API unix_stream : public detail::stream {
   static unix_stream connect(std::string_view path, std::error_code& ec) {
     return connect(path, (time_point::max)(), ec);
   }
+  static unix_stream connect(std::string_view path, const context& ctx);
+  static unix_stream connect(std::string_view path, const context& ctx, std::error_code& ec);
   template <class Rep, class Period>
   static unix_stream connect(std::string_view path, const std::chrono::duration<Rep, Period>& limit) {
     return connect(path, point_in(limit));
@@ -412,11 +460,16 @@ class WEFT_API udp_socket : public detail::socket {
   static udp_socket bind(std::string_view address, const listen_options& o = {});
   static udp_socket bind(std::string_view address, const listen_options& o, std::error_code& ec);
   static udp_socket bind(std::string_view address, std::error_code& ec) { return bind(address, {}, ec); }
+  static udp_socket bind(const endpoint& at, const listen_options& o = {});
+  static udp_socket bind(const endpoint& at, const listen_options& o, std::error_code& ec);
+  static udp_socket bind(const endpoint& at, std::error_code& ec) { return bind(at, {}, ec); }
 
   // A socket with a fixed peer: send and receive. receive fails with connection_refused when the peer's machine says
   // that nobody is there.
   static udp_socket connect(std::string_view address);
   static udp_socket connect(std::string_view address, std::error_code& ec);
+  static udp_socket connect(const endpoint& to);
+  static udp_socket connect(const endpoint& to, std::error_code& ec);
 
   received receive_from(mutable_buffer b);
   received receive_from(mutable_buffer b, std::error_code& ec);

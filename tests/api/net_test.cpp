@@ -147,6 +147,8 @@ TEST_CASE("kinds of buffers") {
     c.write(std::string_view("efgh"));
     CHECK(s.read(uchars) == 4);
     CHECK(uchars[0] == 'e');
+    CHECK(c.write(u8"ij") == 2);
+    CHECK(s.read(chars) == 2);
     CHECK(c.write("") == 0);
     CHECK(s.read(std::span<char>()) == 0);
     CHECK(s.read_some(std::span<char>()) == 0);
@@ -415,6 +417,20 @@ TEST_CASE("readv and writev") {
     CHECK(c.readv(into) == 6);
     CHECK(second[3] == std::byte{'f'});
     CHECK(c.writev({}) == 0);
+
+    // Lists and ranges of whatever is a buffer.
+    std::string head = "ab";
+    std::vector<char> body{'c', 'd'};
+    std::error_code ec;
+    CHECK(s.writev({head, body, "ef"}) == 6);
+    CHECK(s.writev(std::vector<std::string_view>{"gh", "", "i"}, ec) == 3);
+    CHECK(s.writev(std::vector<std::span<std::byte>>{first}) == 2);
+    CHECK(c.readv({head, body}, ec) == 4);
+    CHECK(head == "ab");
+    CHECK(body[1] == 'd');
+    std::vector<std::string> strings{"..", "...."};
+    CHECK(c.readv(strings) == 6);
+    CHECK(strings[1] == std::string("ghi") + static_cast<char>(first[0]));
   });
 }
 
@@ -876,7 +892,7 @@ TEST_CASE("connect with a context") {
     std::vector<tcp_stream> waiting;
     waiting.push_back(tcp_stream::connect(address_of(l), live));
     CHECK(waiting[0].is_open());
-    waiting.push_back(tcp_stream::connect(address_of(l), weft::background()));
+    waiting.push_back(tcp_stream::connect(l.local_endpoint(), weft::background()));
     std::error_code ec;
     for (int i = 0; i < 20 && !ec; ++i) waiting.push_back(tcp_stream::connect(address_of(l), 100ms, ec));
     REQUIRE(ec == std::errc::timed_out);  // the queue is full
@@ -889,6 +905,8 @@ TEST_CASE("connect with a context") {
     CHECK(outcome(connecting) == std::errc::operation_canceled);
     CHECK(code_of([&, &c = live] { tcp_stream::connect(address_of(l), c); }) == std::errc::operation_canceled);
     CHECK(code_of([&c = live] { tcp_stream::connect("localhost:1", c); }) == std::errc::operation_canceled);
+    CHECK(code_of([&, &c = live] { tcp_stream::connect(l.local_endpoint(), c); }) == std::errc::operation_canceled);
+    CHECK(code_of([&c = live] { weft::net::unix_stream::connect("@x", c); }) == std::errc::operation_canceled);
   });
 }
 
@@ -904,6 +922,10 @@ TEST_CASE("malformed addresses") {
                              "127.0.0.1:99999999999",
                              "256.0.0.1:80",
                              "1.2.3:80",
+                             "0x7f.1:80",
+                             "0x7f000001:80",
+                             "127.0.0.1:+80",
+                             "127.0.0.1:-x",
                              "1.2.3.4.5:80",
                              "::1:80",
                              "[::1]",
@@ -1419,6 +1441,10 @@ TEST_CASE("unix sockets") {
     }
     CHECK(!std::filesystem::exists(path));
     CHECK(code_of([&] { unix_listener::bind(std::string(200, 'x')); }) == std::errc::invalid_argument);
+    std::string longest = "@weft-net-test-" + std::to_string(::getpid());
+    longest.resize(108, 'x');
+    CHECK(unix_listener::bind(longest).local_endpoint().to_string() == longest);
+    CHECK(code_of([&] { unix_listener::bind(longest + "x"); }) == std::errc::invalid_argument);
     CHECK(code_of([&] { unix_stream::connect(""); }) == std::errc::invalid_argument);
     auto streams = unix_stream::pair();
     unix_stream &a = streams.first, &b = streams.second;
@@ -1448,7 +1474,7 @@ TEST_CASE("datagrams") {
   weft::run([] {
     using weft::net::udp_socket;
     auto a = udp_socket::bind("127.0.0.1:0");
-    auto b = udp_socket::bind("127.0.0.1:0");
+    auto b = udp_socket::bind(weft::net::endpoint::parse("127.0.0.1:0"));
     auto receiver = weft::spawn([&] {
       char buf[100];
       auto r = b.receive_from(buf);
@@ -1468,6 +1494,10 @@ TEST_CASE("datagrams") {
     r = a.receive_from(buf);
     a.send_to("yz", r.from);
     CHECK(c.receive(buf) == 2);
+    auto by_endpoint = udp_socket::connect(a.local_endpoint());
+    CHECK(by_endpoint.send("x") == 1);
+    CHECK(a.receive_from(buf).from == by_endpoint.local_endpoint());
+    CHECK(code_of([&] { udp_socket::bind(a.local_endpoint()); }) == std::errc::address_in_use);
     c.set_deadline(steady::now() + 10ms);
     CHECK(code_of([&] { c.receive(buf); }) == std::errc::timed_out);
     CHECK(code_of([&] { udp_socket::bind(a.local_endpoint().to_string()); }) == std::errc::address_in_use);

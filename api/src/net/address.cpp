@@ -148,8 +148,9 @@ bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 }  // namespace
 
 // Labels of at most 63 letters, digits, hyphens and underscores between dots, of which one may end the name; bytes
-// beyond ASCII are for the resolver. What has only digits and dots is an address or wrong.
-bool may_be_name(std::string_view s) noexcept {
+// beyond ASCII are for the resolver. What has only digits and dots is an address or wrong; so is what the resolver
+// would take for one (0x7f.1).
+bool may_be_name(std::string_view s) {
   if (s.empty() || s.size() > 253) return false;
   bool only_digits = true;
   std::size_t label = 0;
@@ -160,15 +161,16 @@ bool may_be_name(std::string_view s) noexcept {
     if (label > 63) return false;
     only_digits = only_digits && (is_digit(c) || c == '.');
   }
-  return !only_digits;
+  in_addr old_style;
+  return !only_digits && ::inet_aton(std::string(s).c_str(), &old_style) == 0;
 }
 
 bool may_be_service(std::string_view s) noexcept {
+  auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   for (char c : s) {
-    bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    if (!letter && !is_digit(c) && c != '-' && c != '_' && c != '.' && c != '+') return false;
+    if (!is_letter(c) && !is_digit(c) && c != '-' && c != '_' && c != '.' && c != '+') return false;
   }
-  return !s.empty() && s.size() < 64 && !is_digit(s.front());
+  return !s.empty() && s.size() < 64 && is_letter(s.front());
 }
 
 std::optional<std::uint16_t> parse_port(std::string_view s) noexcept {
@@ -257,12 +259,13 @@ std::optional<endpoint> unix_endpoint(std::string_view path) noexcept {
   a.sun_family = AF_UNIX;
   constexpr std::size_t header = offsetof(sockaddr_un, sun_path);
   bool abstract = !path.empty() && path.front() == '@';
-  if (path.empty() || path.size() >= sizeof a.sun_path || (!abstract && path.find('\0') != std::string_view::npos)) {
+  const std::size_t needed = path.size() + (abstract ? 0 : 1);  // a path ends with a zero
+  if (path.empty() || needed > sizeof a.sun_path || (!abstract && path.find('\0') != std::string_view::npos)) {
     return std::nullopt;
   }
   std::memcpy(a.sun_path, path.data(), path.size());
   if (abstract) a.sun_path[0] = '\0';
-  return endpoint::from_native(&a, header + path.size() + (abstract ? 0 : 1));
+  return endpoint::from_native(&a, header + needed);
 }
 
 endpoint wildcard(bool v6, std::uint16_t port) noexcept {

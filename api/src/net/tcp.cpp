@@ -93,6 +93,19 @@ tcp_stream tcp_stream::connect(const endpoint& to, time_point deadline) {
   return s;
 }
 
+tcp_stream tcp_stream::connect(const endpoint& to, const context& ctx, std::error_code& ec) {
+  rt::throw_if_not_running("a socket");
+  ec.clear();
+  return tcp_stream(connect_to(to, rt::forever, ctx, ec));
+}
+
+tcp_stream tcp_stream::connect(const endpoint& to, const context& ctx) {
+  std::error_code ec;
+  tcp_stream s = connect(to, ctx, ec);
+  throw_if(ec, "weft: connect", to.to_string());
+  return s;
+}
+
 tcp_stream tcp_stream::adopt(int fd, std::error_code& ec) { return tcp_stream(detail::adopt_stream(fd, ec)); }
 
 tcp_stream tcp_stream::adopt(int fd) {

@@ -47,14 +47,31 @@ std::size_t send_on(descriptor* d, const_buffer b, const endpoint* to, std::erro
 
 }  // namespace
 
-udp_socket udp_socket::bind(std::string_view address, const listen_options& o, std::error_code& ec) {
+udp_socket udp_socket::bind(const endpoint& at, const listen_options& o, std::error_code& ec) {
   rt::throw_if_not_running("a socket");
   ec.clear();
+  if (at.is_unix()) {
+    ec = system_error_code(EINVAL);
+    return {};
+  }
   // Unlike a listener's, a datagram socket's port is its own: with the option, two could bind it and share its mail.
   listen_options mine = o;
   mine.reuse_address = false;
+  return udp_socket(detail::bind_socket(SOCK_DGRAM, at, mine, ec));
+}
+
+udp_socket udp_socket::bind(const endpoint& at, const listen_options& o) {
+  std::error_code ec;
+  udp_socket s = bind(at, o, ec);
+  throw_if(ec, "weft: bind", at.to_string());
+  return s;
+}
+
+udp_socket udp_socket::bind(std::string_view address, const listen_options& o, std::error_code& ec) {
+  rt::throw_if_not_running("a socket");
+  ec.clear();
   for (const endpoint& at : resolve_address(address, purpose::bind, rt::forever, background(), ec)) {
-    if (descriptor* d = detail::bind_socket(SOCK_DGRAM, at, mine, ec)) return udp_socket(d);
+    if (udp_socket s = bind(at, o, ec); s.is_open()) return s;
     if (ec != std::errc::address_family_not_supported && ec != std::errc::address_not_available) break;
   }
   return {};
@@ -67,11 +84,28 @@ udp_socket udp_socket::bind(std::string_view address, const listen_options& o) {
   return s;
 }
 
+udp_socket udp_socket::connect(const endpoint& to, std::error_code& ec) {
+  rt::throw_if_not_running("a socket");
+  ec.clear();
+  if (to.is_unix()) {
+    ec = system_error_code(EINVAL);
+    return {};
+  }
+  return udp_socket(detail::dial(SOCK_DGRAM, to, rt::forever, background(), ec));
+}
+
+udp_socket udp_socket::connect(const endpoint& to) {
+  std::error_code ec;
+  udp_socket s = connect(to, ec);
+  throw_if(ec, "weft: connect", to.to_string());
+  return s;
+}
+
 udp_socket udp_socket::connect(std::string_view address, std::error_code& ec) {
   rt::throw_if_not_running("a socket");
   ec.clear();
   for (const endpoint& to : resolve_address(address, purpose::connect, rt::forever, background(), ec)) {
-    if (descriptor* d = detail::dial(SOCK_DGRAM, to, rt::forever, background(), ec)) return udp_socket(d);
+    if (udp_socket s = connect(to, ec); s.is_open()) return s;
   }
   return {};
 }

@@ -10,14 +10,30 @@ namespace weft::net {
 
 using detail::descriptor;
 
-unix_stream unix_stream::connect(std::string_view path, time_point deadline, std::error_code& ec) {
+namespace {
+
+descriptor* dial_path(std::string_view path, rt::nanos deadline, const context& ctx, std::error_code& ec) {
   ec.clear();
-  std::optional<endpoint> to = unix_endpoint(path);
-  if (!to) {
-    ec = system_error_code(EINVAL);
-    return {};
-  }
-  return unix_stream(detail::dial(SOCK_STREAM, *to, weft::detail::to_ns(deadline), background(), ec));
+  if (std::optional<endpoint> to = unix_endpoint(path)) return detail::dial(SOCK_STREAM, *to, deadline, ctx, ec);
+  ec = system_error_code(EINVAL);
+  return nullptr;
+}
+
+}  // namespace
+
+unix_stream unix_stream::connect(std::string_view path, time_point deadline, std::error_code& ec) {
+  return unix_stream(dial_path(path, weft::detail::to_ns(deadline), background(), ec));
+}
+
+unix_stream unix_stream::connect(std::string_view path, const context& ctx, std::error_code& ec) {
+  return unix_stream(dial_path(path, rt::forever, ctx, ec));
+}
+
+unix_stream unix_stream::connect(std::string_view path, const context& ctx) {
+  std::error_code ec;
+  unix_stream s = connect(path, ctx, ec);
+  throw_if(ec, "weft: connect", path);
+  return s;
 }
 
 unix_stream unix_stream::connect(std::string_view path, time_point deadline) {

@@ -5,13 +5,13 @@
 
 namespace weft::rt {
 
-// sched. What a thread of the program's began, or took, in that run() is of no use any more: it may stand still while
-// one ends and the next begins.
+// Under sched.mutex. What a thread of the program's began, or took, in that run() is of no use any more: it may stand
+// still while one ends and the next begins.
 bool is_over(std::uint64_t run) noexcept;
 void abandon(G* g) noexcept;                           // it never runs any more
 void start_runtime(const scheduler_options& options);  // throws std::system_error, std::bad_alloc, std::logic_error
 void stop_runtime() noexcept;                          // by the thread that started it: see lifecycle.cpp
-void check_dead() noexcept;                            // sched
+void check_dead() noexcept;                            // under sched.mutex
 [[noreturn]] void throw_not_running(const char* what);
 inline void throw_if_not_running(const char* what) {
   if (WEFT_UNLIKELY(!sched.running.load(acquire))) throw_not_running(what);

@@ -118,7 +118,7 @@ void stop_locked_m(M* m) noexcept {
 
 namespace {
 
-// sched. The M that waits for g goes on with p.
+// Under sched.mutex. The M that waits for g goes on with p.
 void pass_to_owner(G* g, P* p) noexcept {
   auto* owner = static_cast<M*>(g->tied_to);
   --sched.idle_locked_ms;

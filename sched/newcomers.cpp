@@ -34,7 +34,7 @@ namespace weft::rt {
 
 namespace {
 
-constexpr int sorted_at_once = 256;  // sched.mutex is held
+constexpr int sorted_at_once = 256;  // under sched.mutex
 
 void store_sizes() noexcept {
   auto set = [](atomic<std::uint32_t>& size, std::size_t n) { size.store(static_cast<std::uint32_t>(n), seq_cst); };
@@ -56,13 +56,13 @@ void let_all_come_by() noexcept {
   for (std::uint32_t i = 0; i < n; ++i) sched.all_ps[i].load(acquire)->next_look.store(1, relaxed);
 }
 
-// sched
+// Under sched.mutex.
 bool is_suspect(const void* kind) noexcept {
   return kind && std::find(sched.hog_kinds.begin(), sched.hog_kinds.end(), kind) != sched.hog_kinds.end();
 }
 bool is_suspect(const G* g) noexcept { return is_suspect(g->spawn_pc); }
 
-// sched
+// Under sched.mutex.
 void clear_of_suspicion(const void* kind) noexcept {
   if (!is_suspect(kind)) return;
   std::replace(sched.hog_kinds.begin(), sched.hog_kinds.end(), kind, static_cast<const void*>(nullptr));
@@ -70,13 +70,13 @@ void clear_of_suspicion(const void* kind) noexcept {
   store_sizes();
 }
 
-// sched
+// Under sched.mutex.
 G* next_suspect() noexcept {
   if (sched.unsorted != 0) --sched.unsorted;
   return sched.suspects.pop_front();
 }
 
-// sched. The next that may begin; null: there is none, or more than a few had to be put with the suspects.
+// Under sched.mutex. The next that may begin; null: there is none, or more than a few had to be put with the suspects.
 G* next_newcomer(bool turn) noexcept {
   if (!turn || !sched.suspects_wait.load(relaxed)) {
     if (G* g = next_suspect()) return g;

@@ -24,7 +24,7 @@ void let_newcomers_begin() noexcept;
 // took p). end_turn and take_turn_away: true if p had it.
 void return_turn(P* p) noexcept;
 [[nodiscard]] bool end_turn(P* p) noexcept;
-[[nodiscard]] bool take_turn_away(P* p) noexcept;  // sched; by whoever took p, what began by it may compute
+[[nodiscard]] bool take_turn_away(P* p) noexcept;  // under sched.mutex; by whoever took p, what began by it may compute
 [[nodiscard]] bool withhold_turn() noexcept;       // false: some P has it
 void give_turn_back() noexcept;                    // what was ended, taken away or withheld
 

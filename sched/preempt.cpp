@@ -11,7 +11,7 @@ namespace weft::rt {
 
 namespace {
 
-// sched
+// Under sched.mutex.
 void count_as_hog(M* m, bool computes) noexcept {
   if (std::exchange(m->is_hog, computes) == computes) return;
   if (computes) {

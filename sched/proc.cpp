@@ -244,7 +244,7 @@ bool sleep_while_patient(M* m) noexcept {
   return true;
 }
 
-// sched. False: no M idles.
+// Under sched.mutex. False: no M idles.
 bool wake_some_idle_m(P* p, bool spinning) noexcept {
   M* m = sched.idle_m_list;
   if (m) wake_idle_m(m, p, spinning);

@@ -22,7 +22,7 @@ void start_first_m();                       // throws std::system_error: without
 void m_main(M* m) noexcept;                 // its life
 void stopm(M* m) noexcept;                  // sleeps until it is passed a P or the runtime ends
 void startm(P* p, bool spinning) noexcept;  // an M runs p (null: an idle one); spinning: the caller has counted it
-void wake_idle_m(M* m, P* p, bool spinning) noexcept;  // sched: m, which idles, goes on with p
+void wake_idle_m(M* m, P* p, bool spinning) noexcept;  // under sched.mutex: m, which idles, goes on with p
 int start_spare_m() noexcept;       // one that idles, also beyond options::max_threads; 0, or an error
 void warn_of_no_thread() noexcept;  // startm found none (thread_limit.cpp); once
 void join_gone_ms() noexcept;       // those whose threads have ended
@@ -40,7 +40,7 @@ P* idle_p_to_go_on(const M* m) noexcept;  // for one that lost its P and has a g
 bool take_p_for_want_of_thread(M* m) noexcept;  // m would sleep; false: threads do not lack
 
 // --- sysmon
-void wake_sysmon() noexcept;   // sched: ends its deep sleep
+void wake_sysmon() noexcept;   // under sched.mutex: ends its deep sleep
 void hurry_sysmon() noexcept;  // ends its pause, if that is long
 
 }  // namespace weft::rt

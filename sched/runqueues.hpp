@@ -6,11 +6,11 @@
 namespace weft::rt {
 
 void runqput_full(P* p, G* g) noexcept;           // the ring was full
-void global_put(G* g) noexcept;                   // sched
+void global_put(G* g) noexcept;                   // under sched.mutex
 bool anything_queued() noexcept;                  // S3
 bool work_in_rings() noexcept;                    // D2: what is not some P's very next
 G* global_one(P* p, std::uint32_t max) noexcept;  // as global_get; takes the lock, if there is any
-G* global_get(P* p, std::uint32_t max) noexcept;  // sched: one to run, more into p's ring
+G* global_get(P* p, std::uint32_t max) noexcept;  // under sched.mutex: one to run, more into p's ring
 
 // At the tail.
 inline void runqput(P* p, G* g) noexcept {

@@ -27,7 +27,7 @@ namespace {
 
 constexpr nanos look_again_every = 50 * microsecond;
 
-// sched.mutex is held. Stops what can be stopped now; true: that was everything.
+// Under sched.mutex. Stops what can be stopped now; true: that was everything.
 bool stop_what_stands_still(P* own) noexcept {
   while (P* p = idle_p_get()) p->status.store(p_status::stopped, relaxed);
   bool all = true;

@@ -19,7 +19,7 @@ class hog_watch {
   // Such a one loses its P also if nobody else wants that. What goroutines without a P are may be read.
   bool is_one(nanos held) const noexcept { return threshold_ != 0 && held >= threshold_; }
 
-  // sched: m, which runs the same goroutine since `since`, has just lost its P.
+  // Under sched.mutex: m, which runs the same goroutine since `since`, has just lost its P.
   void lost_its_p(M* m, nanos since) noexcept;
 
   // Reports those whose time has come. To be called before Ms that have ended are freed.

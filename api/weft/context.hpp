@@ -128,7 +128,8 @@ class context {
 
 #if defined(__cpp_lib_jthread)
   // For code written for the standard's cancellation. Stop callbacks run in the cancel() that comes first (or in a
-  // goroutine, when a deadline passes), after the whole tree below is cancelled. They must not wait for anything:
+  // goroutine, when a deadline passes), after the whole tree below is cancelled; each token says so from when its
+  // callbacks begin, and a cancel() that comes second does not wait for that. They must not wait for anything:
   // std::stop_callback knows threads, not goroutines. Cannot be cancelled: a token that can never be stopped.
   // std::bad_alloc.
   std::stop_token stop_token() const { return node() ? detail::context_stop_token(node()) : std::stop_token(); }

@@ -99,14 +99,14 @@ WEFT_API std::error_code wait_fd(int fd, bool writable, std::int64_t deadline_ns
 // std::errc::bad_file_descriptor; std::errc::operation_canceled when run() ends while a thread that is no goroutine
 // waits; what the system said. No memory to wait with: std::bad_alloc. Anywhere.
 inline std::error_code wait_readable(int fd) { return detail::wait_fd(fd, false, weft::detail::never_ns); }
-inline std::error_code wait_readable(int fd, time_point deadline) {
-  return detail::wait_fd(fd, false, weft::detail::to_ns(deadline));
+inline std::error_code wait_readable(int fd, weft::detail::any_point deadline) {
+  return detail::wait_fd(fd, false, deadline.ns());
 }
 
 // The same until fd can be written to.
 inline std::error_code wait_writable(int fd) { return detail::wait_fd(fd, true, weft::detail::never_ns); }
-inline std::error_code wait_writable(int fd, time_point deadline) {
-  return detail::wait_fd(fd, true, weft::detail::to_ns(deadline));
+inline std::error_code wait_writable(int fd, weft::detail::any_point deadline) {
+  return detail::wait_fd(fd, true, deadline.ns());
 }
 
 // --- signals

@@ -138,12 +138,12 @@ class WEFT_API socket {
 
   // For the calls that wait now and those that follow. After std::bad_alloc each direction has its new deadline or
   // still the old one.
-  void set_deadline(time_point t);
-  void set_deadline(time_point t, std::error_code& ec);
-  void set_read_deadline(time_point t);
-  void set_read_deadline(time_point t, std::error_code& ec);
-  void set_write_deadline(time_point t);
-  void set_write_deadline(time_point t, std::error_code& ec);
+  void set_deadline(weft::detail::any_point t);
+  void set_deadline(weft::detail::any_point t, std::error_code& ec);
+  void set_read_deadline(weft::detail::any_point t);
+  void set_read_deadline(weft::detail::any_point t, std::error_code& ec);
+  void set_write_deadline(weft::detail::any_point t);
+  void set_write_deadline(weft::detail::any_point t, std::error_code& ec);
 
   endpoint local_endpoint() const;
   endpoint local_endpoint(std::error_code& ec) const;
@@ -325,11 +325,11 @@ class WEFT_API tcp_stream : public detail::stream {
   static tcp_stream connect(std::string_view address, std::error_code& ec) {
     return connect_by(address, weft::detail::never_ns, ec);
   }
-  static tcp_stream connect(std::string_view address, time_point deadline) {
-    return connect_by(address, weft::detail::to_ns(deadline));
+  static tcp_stream connect(std::string_view address, weft::detail::any_point deadline) {
+    return connect_by(address, deadline.ns());
   }
-  static tcp_stream connect(std::string_view address, time_point deadline, std::error_code& ec) {
-    return connect_by(address, weft::detail::to_ns(deadline), ec);
+  static tcp_stream connect(std::string_view address, weft::detail::any_point deadline, std::error_code& ec) {
+    return connect_by(address, deadline.ns(), ec);
   }
   template <class Rep, class Period>
   static tcp_stream connect(std::string_view address, const std::chrono::duration<Rep, Period>& limit) {
@@ -342,8 +342,8 @@ class WEFT_API tcp_stream : public detail::stream {
   }
   static tcp_stream connect(std::string_view address, const context& ctx);
   static tcp_stream connect(std::string_view address, const context& ctx, std::error_code& ec);
-  static tcp_stream connect(const endpoint& to, time_point deadline = (time_point::max)());
-  static tcp_stream connect(const endpoint& to, time_point deadline, std::error_code& ec);
+  static tcp_stream connect(const endpoint& to, weft::detail::any_point deadline = (time_point::max)());
+  static tcp_stream connect(const endpoint& to, weft::detail::any_point deadline, std::error_code& ec);
   static tcp_stream connect(const endpoint& to, std::error_code& ec) { return connect(to, (time_point::max)(), ec); }
   static tcp_stream connect(const endpoint& to, const context& ctx);
   static tcp_stream connect(const endpoint& to, const context& ctx, std::error_code& ec);
@@ -404,8 +404,8 @@ class WEFT_API unix_stream : public detail::stream {
   unix_stream() noexcept = default;
 
   // A path of the file system, or "@name" in Linux's abstract namespace. Too long: invalid_argument.
-  static unix_stream connect(std::string_view path, time_point deadline = (time_point::max)());
-  static unix_stream connect(std::string_view path, time_point deadline, std::error_code& ec);
+  static unix_stream connect(std::string_view path, weft::detail::any_point deadline = (time_point::max)());
+  static unix_stream connect(std::string_view path, weft::detail::any_point deadline, std::error_code& ec);
   static unix_stream connect(std::string_view path, std::error_code& ec) {
     return connect(path, (time_point::max)(), ec);
   }

@@ -37,7 +37,7 @@ struct options {
   std::chrono::nanoseconds shutdown_grace = std::chrono::seconds(1);
   // Keep record of how much of their stacks goroutines use: stack_high_water(). Each then ends some microseconds later.
   bool measure_stacks = false;
-  // Report "all goroutines are asleep" and exit with code 2.
+  // Report "all goroutines are asleep" and exit with code 2. A timer whose channel nobody waits for wakes nobody.
   bool deadlock_check = true;
   // SIGQUIT prints every goroutine and exits with code 2, unless an io::signal_channel has it. False: its disposition
   // is untouched.

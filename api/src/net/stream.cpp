@@ -14,15 +14,14 @@ namespace {
 
 enum : unsigned { for_reading = 1, for_writing = 2 };
 
-void change_deadline(descriptor* d, unsigned which, time_point t, std::error_code& ec) {
+void change_deadline(descriptor* d, unsigned which, weft::detail::any_point t, std::error_code& ec) {
   use u(d, ec);
   if (!u) return;
-  rt::nanos deadline = weft::detail::to_ns(t);
-  if (which & for_reading) set_poll_deadline(d->pd, rt::poll_mode::read, deadline);
-  if (which & for_writing) set_poll_deadline(d->pd, rt::poll_mode::write, deadline);
+  if (which & for_reading) set_poll_deadline(d->pd, rt::poll_mode::read, t.ns());
+  if (which & for_writing) set_poll_deadline(d->pd, rt::poll_mode::write, t.ns());
 }
 
-void change_deadline(descriptor* d, unsigned which, time_point t) {
+void change_deadline(descriptor* d, unsigned which, weft::detail::any_point t) {
   std::error_code ec;
   change_deadline(d, which, t, ec);
   throw_if(ec, "weft: set deadline", "");
@@ -210,12 +209,18 @@ int socket::release() {
   return fd;
 }
 
-void socket::set_deadline(time_point t) { change_deadline(d_, for_reading | for_writing, t); }
-void socket::set_deadline(time_point t, std::error_code& ec) { change_deadline(d_, for_reading | for_writing, t, ec); }
-void socket::set_read_deadline(time_point t) { change_deadline(d_, for_reading, t); }
-void socket::set_read_deadline(time_point t, std::error_code& ec) { change_deadline(d_, for_reading, t, ec); }
-void socket::set_write_deadline(time_point t) { change_deadline(d_, for_writing, t); }
-void socket::set_write_deadline(time_point t, std::error_code& ec) { change_deadline(d_, for_writing, t, ec); }
+void socket::set_deadline(weft::detail::any_point t) { change_deadline(d_, for_reading | for_writing, t); }
+void socket::set_deadline(weft::detail::any_point t, std::error_code& ec) {
+  change_deadline(d_, for_reading | for_writing, t, ec);
+}
+void socket::set_read_deadline(weft::detail::any_point t) { change_deadline(d_, for_reading, t); }
+void socket::set_read_deadline(weft::detail::any_point t, std::error_code& ec) {
+  change_deadline(d_, for_reading, t, ec);
+}
+void socket::set_write_deadline(weft::detail::any_point t) { change_deadline(d_, for_writing, t); }
+void socket::set_write_deadline(weft::detail::any_point t, std::error_code& ec) {
+  change_deadline(d_, for_writing, t, ec);
+}
 
 endpoint socket::local_endpoint(std::error_code& ec) const {
   use u(d_, ec);

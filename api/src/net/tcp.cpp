@@ -80,13 +80,13 @@ tcp_stream tcp_stream::connect(std::string_view address, const context& ctx) {
   return s;
 }
 
-tcp_stream tcp_stream::connect(const endpoint& to, time_point deadline, std::error_code& ec) {
+tcp_stream tcp_stream::connect(const endpoint& to, weft::detail::any_point deadline, std::error_code& ec) {
   rt::throw_if_not_running("a socket");
   ec.clear();
-  return tcp_stream(connect_to(to, weft::detail::to_ns(deadline), background(), ec));
+  return tcp_stream(connect_to(to, deadline.ns(), background(), ec));
 }
 
-tcp_stream tcp_stream::connect(const endpoint& to, time_point deadline) {
+tcp_stream tcp_stream::connect(const endpoint& to, weft::detail::any_point deadline) {
   std::error_code ec;
   tcp_stream s = connect(to, deadline, ec);
   throw_if(ec, "weft: connect", to.to_string());

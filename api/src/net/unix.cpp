@@ -21,8 +21,8 @@ descriptor* dial_path(std::string_view path, rt::nanos deadline, const context& 
 
 }  // namespace
 
-unix_stream unix_stream::connect(std::string_view path, time_point deadline, std::error_code& ec) {
-  return unix_stream(dial_path(path, weft::detail::to_ns(deadline), background(), ec));
+unix_stream unix_stream::connect(std::string_view path, weft::detail::any_point deadline, std::error_code& ec) {
+  return unix_stream(dial_path(path, deadline.ns(), background(), ec));
 }
 
 unix_stream unix_stream::connect(std::string_view path, const context& ctx, std::error_code& ec) {
@@ -36,7 +36,7 @@ unix_stream unix_stream::connect(std::string_view path, const context& ctx) {
   return s;
 }
 
-unix_stream unix_stream::connect(std::string_view path, time_point deadline) {
+unix_stream unix_stream::connect(std::string_view path, weft::detail::any_point deadline) {
   std::error_code ec;
   unix_stream s = connect(path, deadline, ec);
   throw_if(ec, "weft: connect", path);

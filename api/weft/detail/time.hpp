@@ -42,5 +42,17 @@ constexpr std::int64_t to_ns(const std::chrono::time_point<std::chrono::steady_c
                                                                                     : to_ns(t.time_since_epoch());
 }
 
+// A point of the steady clock, of whatever precision: what functions that are no templates take.
+class any_point {
+ public:
+  constexpr any_point() noexcept = default;  // the clock's epoch, as time_point()
+  template <class Duration>
+  constexpr any_point(const std::chrono::time_point<std::chrono::steady_clock, Duration>& t) noexcept : ns_(to_ns(t)) {}
+  constexpr std::int64_t ns() const noexcept { return ns_; }
+
+ private:
+  std::int64_t ns_ = 0;
+};
+
 }  // namespace detail
 }  // namespace weft

@@ -19,7 +19,7 @@ struct host_port {
 // Nothing: malformed.
 std::optional<host_port> split_host_port(std::string_view text);
 std::optional<std::uint16_t> parse_port(std::string_view s) noexcept;
-bool may_be_name(std::string_view s);     // of a host
+bool may_be_name(std::string_view s);              // of a host
 bool may_be_service(std::string_view s) noexcept;  // a name of one, and no number
 std::optional<endpoint> parse_ip(std::string_view s, std::uint16_t port);
 std::optional<endpoint> unix_endpoint(std::string_view path) noexcept;

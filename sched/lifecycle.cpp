@@ -144,7 +144,8 @@ void reset() noexcept {
   sched.housekeeper = nullptr;
   sched.exit_note.clear();
   // The child of a fork() has none of the threads that its parent left behind.
-  if (std::exchange(sched.process, ::getpid()) != ::getpid()) sched.left_behind.store(0, relaxed);
+  const pid_t here = ::getpid();
+  if (std::exchange(sched.process, here) != here) sched.left_behind.store(0, relaxed);
 }
 
 // Waits until no M is left or `deadline`.

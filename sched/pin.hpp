@@ -9,7 +9,8 @@ void pin(M* m) noexcept;
 void unpin(M* m) noexcept;
 void deliver_pinned(M* m, G* g) noexcept;  // m has picked g, which is another M's; m may be without a P then
 G* take_pinned(M* m) noexcept;             // one that is ready, or null
-bool take_p_for_pinned(
-    M* m) noexcept;  // under sched.mutex: some are ready; false: they are in the global queue, as no P idles
+
+// Under sched.mutex: some are ready; false: they are in the global queue, as no P idles.
+bool take_p_for_pinned(M* m) noexcept;
 
 }  // namespace weft::rt

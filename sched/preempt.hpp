@@ -5,9 +5,9 @@
 
 namespace weft::rt {
 
-[[nodiscard]] bool detach_running(
-    P* p) noexcept;                   // under sched.mutex: takes p from an M in user code; the caller owns p then
-void forget_detached(M* m) noexcept;  // under sched.mutex: it came back
-void note_detached(M* m, bool computes) noexcept;  // under sched.mutex: what it does without a P
+// Under sched.mutex:
+[[nodiscard]] bool detach_running(P* p) noexcept;  // takes p from an M in user code; the caller owns p then
+void forget_detached(M* m) noexcept;               // it came back
+void note_detached(M* m, bool computes) noexcept;  // what it does without a P
 
 }  // namespace weft::rt

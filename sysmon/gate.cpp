@@ -20,8 +20,8 @@ constexpr std::uint32_t hogs_per_p = 6;
 constexpr std::uint32_t most_hogs_per_p = 2 * hogs_per_p;
 // For how long they wait after one more that computes: longer each time.
 constexpr nanos longest_wait = second;
-// A newcomer that uses the processor for as long after it has lost its P computes; so does one that
-// has not used so much, but has been on trial for this long.
+// A newcomer that uses the processor for as long after it has lost its P computes; so does one
+// that has not used so much, but has been on trial for this long.
 constexpr nanos computes_for = 200 * microsecond;
 constexpr nanos longest_trial = second;
 // While the threads run short.

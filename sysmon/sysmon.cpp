@@ -187,8 +187,7 @@ bool takes_from_call(P* p, nanos now, bool turn_is_over) noexcept {
 }
 
 // p's goroutine ran for too long. It is asked to yield when it next comes by; where somebody wants the P, or it has
-// computed for long, it loses that at once.
-// True: the caller owns p.
+// computed for long, it loses that at once. True: the caller owns p.
 bool take_from_running(P* p, std::uint64_t tick, nanos now, bool overdue, hog_watch& hogs, retaken& r) noexcept {
   M* m = p->m.load(relaxed);
   if (!m) return false;

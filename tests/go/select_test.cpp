@@ -286,7 +286,6 @@ TEST_CASE("select: four channels, senders and receivers, single operations and s
   });
 }
 
-// runtime's TestSelectDuplicateChannel
 TEST_CASE("select: a value in braces") {
   struct point {
     int x, y;
@@ -296,6 +295,7 @@ TEST_CASE("select: a value in braces") {
   REQUIRE(c.recv()->y == 2);
 }
 
+// runtime's TestSelectDuplicateChannel
 TEST_CASE("select: one channel in several cases") {
   weft::run([] {
     chan<int> c, d, e, done{3};

@@ -1302,14 +1302,13 @@ TEST_CASE("a sleep among goroutines that pass messages all the time ends in time
 TEST_CASE("a long sleep of an idle program is no later than a short one") {
   weft::run([] {
     constexpr auto least_of_kernel = 700us;
-    constexpr auto allowed = least_of_kernel / 2;
+    constexpr auto allowed = least_of_kernel / 2 * slowdown;
     auto latest = clock::duration::max();
     for (int i = 0; i < 10 && latest > allowed; ++i) {
       auto due = clock::now() + least_of_kernel * 1000;
       weft::sleep_until(due);
       REQUIRE(clock::now() >= due);
       latest = std::min(latest, clock::now() - due);
-      if (slowdown > 1) return;  // a sanitizer takes more than the kernel does: only that it is not early
     }
     CHECK(latest <= allowed);
   });

@@ -144,6 +144,7 @@ bool operator==(const endpoint& a, const endpoint& b) noexcept {
 namespace {
 
 bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 }  // namespace
 
@@ -155,7 +156,7 @@ bool may_be_name(std::string_view s) {
   bool only_digits = true;
   std::size_t label = 0;
   for (char c : s) {
-    bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || static_cast<unsigned char>(c) >= 0x80;
+    bool letter = is_letter(c) || static_cast<unsigned char>(c) >= 0x80;
     if (c == '.' ? label == 0 : !letter && !is_digit(c) && c != '-' && c != '_') return false;
     label = c == '.' ? 0 : label + 1;
     if (label > 63) return false;
@@ -166,7 +167,6 @@ bool may_be_name(std::string_view s) {
 }
 
 bool may_be_service(std::string_view s) noexcept {
-  auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   for (char c : s) {
     if (!is_letter(c) && !is_digit(c) && c != '-' && c != '_' && c != '.' && c != '+') return false;
   }

@@ -36,10 +36,22 @@ using message_address = sockaddr_in6;
 // "operation address: what the system says"
 [[noreturn]] void fail(const char* operation, std::string_view where, const std::error_code& ec);
 [[noreturn]] void fail(const char* operation, const message_address& where, const std::error_code& ec);
+[[noreturn]] inline void fail(const char* operation, const endpoint& where, const std::error_code& ec) {
+  fail(operation, where.to_string(), ec);
+}
 
 template <class Where>
 void throw_if(const std::error_code& ec, const char* operation, const Where& where) {
   if (WEFT_UNLIKELY(static_cast<bool>(ec))) fail(operation, where, ec);
+}
+
+// The form that throws, of a call that takes an error code.
+template <class Where, class Call>
+auto checked(const char* operation, const Where& where, Call call) {
+  std::error_code ec;
+  auto result = call(ec);
+  throw_if(ec, operation, where);
+  return result;
 }
 
 message_address to_address(const endpoint& e) noexcept;

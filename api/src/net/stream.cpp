@@ -203,10 +203,7 @@ int socket::release(std::error_code& ec) {
 }
 
 int socket::release() {
-  std::error_code ec;
-  int fd = release(ec);
-  throw_if(ec, "weft: release", "");
-  return fd;
+  return checked("weft: release", "", [&](std::error_code& ec) { return release(ec); });
 }
 
 void socket::set_deadline(weft::detail::any_point t) { change_deadline(d_, for_reading | for_writing, t); }
@@ -235,10 +232,7 @@ endpoint socket::local_endpoint(std::error_code& ec) const {
 }
 
 endpoint socket::local_endpoint() const {
-  std::error_code ec;
-  endpoint e = local_endpoint(ec);
-  throw_if(ec, "weft: local endpoint", "");
-  return e;
+  return checked("weft: local endpoint", "", [&](std::error_code& ec) { return local_endpoint(ec); });
 }
 
 // --- stream: each call in its two forms
@@ -326,10 +320,7 @@ endpoint stream::remote_endpoint(std::error_code& ec) const {
 }
 
 endpoint stream::remote_endpoint() const {
-  std::error_code ec;
-  endpoint e = remote_endpoint(ec);
-  throw_if(ec, "weft: remote endpoint", "");
-  return e;
+  return checked("weft: remote endpoint", "", [&](std::error_code& ec) { return remote_endpoint(ec); });
 }
 
 }  // namespace weft::net::detail

@@ -63,10 +63,7 @@ tcp_stream tcp_stream::connect_by(std::string_view address, std::int64_t deadlin
 }
 
 tcp_stream tcp_stream::connect_by(std::string_view address, std::int64_t deadline_ns) {
-  std::error_code ec;
-  tcp_stream s = connect_by(address, deadline_ns, ec);
-  throw_if(ec, "weft: connect", address);
-  return s;
+  return checked("weft: connect", address, [&](std::error_code& ec) { return connect_by(address, deadline_ns, ec); });
 }
 
 tcp_stream tcp_stream::connect(std::string_view address, const context& ctx, std::error_code& ec) {
@@ -74,10 +71,7 @@ tcp_stream tcp_stream::connect(std::string_view address, const context& ctx, std
 }
 
 tcp_stream tcp_stream::connect(std::string_view address, const context& ctx) {
-  std::error_code ec;
-  tcp_stream s = connect(address, ctx, ec);
-  throw_if(ec, "weft: connect", address);
-  return s;
+  return checked("weft: connect", address, [&](std::error_code& ec) { return connect(address, ctx, ec); });
 }
 
 tcp_stream tcp_stream::connect(const endpoint& to, weft::detail::any_point deadline, std::error_code& ec) {
@@ -87,10 +81,7 @@ tcp_stream tcp_stream::connect(const endpoint& to, weft::detail::any_point deadl
 }
 
 tcp_stream tcp_stream::connect(const endpoint& to, weft::detail::any_point deadline) {
-  std::error_code ec;
-  tcp_stream s = connect(to, deadline, ec);
-  throw_if(ec, "weft: connect", to.to_string());
-  return s;
+  return checked("weft: connect", to, [&](std::error_code& ec) { return connect(to, deadline, ec); });
 }
 
 tcp_stream tcp_stream::connect(const endpoint& to, const context& ctx, std::error_code& ec) {
@@ -100,19 +91,13 @@ tcp_stream tcp_stream::connect(const endpoint& to, const context& ctx, std::erro
 }
 
 tcp_stream tcp_stream::connect(const endpoint& to, const context& ctx) {
-  std::error_code ec;
-  tcp_stream s = connect(to, ctx, ec);
-  throw_if(ec, "weft: connect", to.to_string());
-  return s;
+  return checked("weft: connect", to, [&](std::error_code& ec) { return connect(to, ctx, ec); });
 }
 
 tcp_stream tcp_stream::adopt(int fd, std::error_code& ec) { return tcp_stream(detail::adopt_stream(fd, ec)); }
 
 tcp_stream tcp_stream::adopt(int fd) {
-  std::error_code ec;
-  tcp_stream s = adopt(fd, ec);
-  throw_if(ec, "weft: adopt", "");
-  return s;
+  return checked("weft: adopt", "", [&](std::error_code& ec) { return adopt(fd, ec); });
 }
 
 void tcp_stream::set_nodelay(bool on, std::error_code& ec) {
@@ -141,10 +126,7 @@ tcp_listener tcp_listener::bind(const endpoint& at, const listen_options& o, std
 }
 
 tcp_listener tcp_listener::bind(const endpoint& at, const listen_options& o) {
-  std::error_code ec;
-  tcp_listener l = bind(at, o, ec);
-  throw_if(ec, "weft: bind", at.to_string());
-  return l;
+  return checked("weft: bind", at, [&](std::error_code& ec) { return bind(at, o, ec); });
 }
 
 tcp_listener tcp_listener::bind(std::string_view address, const listen_options& o, std::error_code& ec) {
@@ -158,10 +140,7 @@ tcp_listener tcp_listener::bind(std::string_view address, const listen_options& 
 }
 
 tcp_listener tcp_listener::bind(std::string_view address, const listen_options& o) {
-  std::error_code ec;
-  tcp_listener l = bind(address, o, ec);
-  throw_if(ec, "weft: bind", address);
-  return l;
+  return checked("weft: bind", address, [&](std::error_code& ec) { return bind(address, o, ec); });
 }
 
 namespace {

@@ -61,10 +61,7 @@ udp_socket udp_socket::bind(const endpoint& at, const listen_options& o, std::er
 }
 
 udp_socket udp_socket::bind(const endpoint& at, const listen_options& o) {
-  std::error_code ec;
-  udp_socket s = bind(at, o, ec);
-  throw_if(ec, "weft: bind", at.to_string());
-  return s;
+  return checked("weft: bind", at, [&](std::error_code& ec) { return bind(at, o, ec); });
 }
 
 udp_socket udp_socket::bind(std::string_view address, const listen_options& o, std::error_code& ec) {
@@ -78,10 +75,7 @@ udp_socket udp_socket::bind(std::string_view address, const listen_options& o, s
 }
 
 udp_socket udp_socket::bind(std::string_view address, const listen_options& o) {
-  std::error_code ec;
-  udp_socket s = bind(address, o, ec);
-  throw_if(ec, "weft: bind", address);
-  return s;
+  return checked("weft: bind", address, [&](std::error_code& ec) { return bind(address, o, ec); });
 }
 
 udp_socket udp_socket::connect(const endpoint& to, std::error_code& ec) {
@@ -95,10 +89,7 @@ udp_socket udp_socket::connect(const endpoint& to, std::error_code& ec) {
 }
 
 udp_socket udp_socket::connect(const endpoint& to) {
-  std::error_code ec;
-  udp_socket s = connect(to, ec);
-  throw_if(ec, "weft: connect", to.to_string());
-  return s;
+  return checked("weft: connect", to, [&](std::error_code& ec) { return connect(to, ec); });
 }
 
 udp_socket udp_socket::connect(std::string_view address, std::error_code& ec) {
@@ -111,19 +102,13 @@ udp_socket udp_socket::connect(std::string_view address, std::error_code& ec) {
 }
 
 udp_socket udp_socket::connect(std::string_view address) {
-  std::error_code ec;
-  udp_socket s = connect(address, ec);
-  throw_if(ec, "weft: connect", address);
-  return s;
+  return checked("weft: connect", address, [&](std::error_code& ec) { return connect(address, ec); });
 }
 
 udp_socket::received udp_socket::receive_from(mutable_buffer b, std::error_code& ec) { return receive_on(d_, b, ec); }
 
 udp_socket::received udp_socket::receive_from(mutable_buffer b) {
-  std::error_code ec;
-  received r = receive_on(d_, b, ec);
-  throw_if(ec, "weft: receive", "");
-  return r;
+  return checked("weft: receive", "", [&](std::error_code& ec) { return receive_on(d_, b, ec); });
 }
 
 std::size_t udp_socket::send_to(const_buffer b, const endpoint& to, std::error_code& ec) {
@@ -131,10 +116,7 @@ std::size_t udp_socket::send_to(const_buffer b, const endpoint& to, std::error_c
 }
 
 std::size_t udp_socket::send_to(const_buffer b, const endpoint& to) {
-  std::error_code ec;
-  std::size_t n = send_on(d_, b, &to, ec);
-  throw_if(ec, "weft: send", to.to_string());
-  return n;
+  return checked("weft: send", to, [&](std::error_code& ec) { return send_on(d_, b, &to, ec); });
 }
 
 std::size_t udp_socket::receive(mutable_buffer b, std::error_code& ec) { return receive_on(d_, b, ec).size; }
@@ -149,10 +131,7 @@ std::size_t udp_socket::receive(mutable_buffer b) {
 std::size_t udp_socket::send(const_buffer b, std::error_code& ec) { return send_on(d_, b, nullptr, ec); }
 
 std::size_t udp_socket::send(const_buffer b) {
-  std::error_code ec;
-  std::size_t n = send_on(d_, b, nullptr, ec);
-  throw_if(ec, "weft: send", "");
-  return n;
+  return checked("weft: send", "", [&](std::error_code& ec) { return send_on(d_, b, nullptr, ec); });
 }
 
 endpoint udp_socket::remote_endpoint(std::error_code& ec) const {
@@ -168,10 +147,7 @@ endpoint udp_socket::remote_endpoint(std::error_code& ec) const {
 }
 
 endpoint udp_socket::remote_endpoint() const {
-  std::error_code ec;
-  endpoint e = remote_endpoint(ec);
-  throw_if(ec, "weft: remote endpoint", "");
-  return e;
+  return checked("weft: remote endpoint", "", [&](std::error_code& ec) { return remote_endpoint(ec); });
 }
 
 }  // namespace weft::net

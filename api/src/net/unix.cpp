@@ -30,17 +30,11 @@ unix_stream unix_stream::connect(std::string_view path, const context& ctx, std:
 }
 
 unix_stream unix_stream::connect(std::string_view path, const context& ctx) {
-  std::error_code ec;
-  unix_stream s = connect(path, ctx, ec);
-  throw_if(ec, "weft: connect", path);
-  return s;
+  return checked("weft: connect", path, [&](std::error_code& ec) { return connect(path, ctx, ec); });
 }
 
 unix_stream unix_stream::connect(std::string_view path, weft::detail::any_point deadline) {
-  std::error_code ec;
-  unix_stream s = connect(path, deadline, ec);
-  throw_if(ec, "weft: connect", path);
-  return s;
+  return checked("weft: connect", path, [&](std::error_code& ec) { return connect(path, deadline, ec); });
 }
 
 std::pair<unix_stream, unix_stream> unix_stream::pair() {
@@ -67,10 +61,7 @@ std::pair<unix_stream, unix_stream> unix_stream::pair() {
 unix_stream unix_stream::adopt(int fd, std::error_code& ec) { return unix_stream(detail::adopt_stream(fd, ec)); }
 
 unix_stream unix_stream::adopt(int fd) {
-  std::error_code ec;
-  unix_stream s = adopt(fd, ec);
-  throw_if(ec, "weft: adopt", "");
-  return s;
+  return checked("weft: adopt", "", [&](std::error_code& ec) { return adopt(fd, ec); });
 }
 
 unix_listener unix_listener::bind(std::string_view path, const listen_options& o, std::error_code& ec) {
@@ -87,10 +78,7 @@ unix_listener unix_listener::bind(std::string_view path, const listen_options& o
 }
 
 unix_listener unix_listener::bind(std::string_view path, const listen_options& o) {
-  std::error_code ec;
-  unix_listener l = bind(path, o, ec);
-  throw_if(ec, "weft: bind", path);
-  return l;
+  return checked("weft: bind", path, [&](std::error_code& ec) { return bind(path, o, ec); });
 }
 
 unix_stream unix_listener::accept(std::error_code& ec) {
@@ -101,10 +89,7 @@ unix_stream unix_listener::accept(std::error_code& ec) {
 }
 
 unix_stream unix_listener::accept() {
-  std::error_code ec;
-  unix_stream s = accept(ec);
-  throw_if(ec, "weft: accept", "");
-  return s;
+  return checked("weft: accept", "", [&](std::error_code& ec) { return accept(ec); });
 }
 
 }  // namespace weft::net

@@ -1,10 +1,39 @@
+// "asymmetric unlock" of the low-level lock: what a mutex does for goroutines (api/src/sync/mutex.cpp), for threads.
+//
+// Who sleeps stands in a queue, with the sleepers of all locks whose addresses are of the same kind, in order of
+// arrival. Of one lock's the first is woken, by one unlock; until it has got the lock, or sleeps again, it is on its
+// way, and the unlocks meanwhile wake nobody. The bell of the kind counts the locks whose first sleeper is not on its
+// way. Queue and bell change only under the queue's mutex.
+//
+//     unlock                             who becomes a lock's first sleeper, or is that again, and is not on its way
+//     U1  free               (release)   W0  ++bell
+//     U2  compiler barrier               W1  heavy barrier (asymmetric.hpp), if the bell did not ring before
+//     U3  the bell rings?    (plain)     W2  the lock is free? then take it, else sleep
+//
+//   If W2 finds the lock held, that holder's U1 was not visible at W1, so its U3 comes after W1 and sees the bell. If
+//   the bell rang before, somebody else's W1 came after it began to: the same holds from that barrier on, as it has not
+//   been silent since. Later holders likewise. So nobody sleeps on unseen. Whoever rings while it holds the lock (the
+//   next sleeper's bell, when it leaves the queue) needs no barrier: its own U3 follows, and later holders acquire the
+//   lock after it.
+//
+//   The bell is not in the lock, which may be gone right after U1: the address alone finds the queue, and who is queued
+//   under it waits for a lock that exists. If it is another one at the same place, it wakes without need.
+//
+// Without membarrier the bells ring always, and who answers has its full fence before it looks.
+
 #include "runtime/lock.hpp"
 
+#include "runtime/asymmetric.hpp"
 #include "runtime/fatal.hpp"
+#include "runtime/note.hpp"
+
+#include <memory>
+#include <pthread.h>
 
 namespace weft::rt {
 
 namespace {
+
 // Pauses between one look at a held lock and the next: about 2 µs in all, longer than nearly any critical section,
 // shorter than a sleep and a wake-up. Each look takes the cache line away from the holder, who needs it back to unlock,
 // and most often locks again soon: after a few looks it shall go on undisturbed for some rounds.
@@ -15,18 +44,149 @@ namespace {
 // that is set under a channel's lock an M may have to be made. sched.world is held for as long as the world is stopped,
 // or a run() takes to end: who wants that looks now and then (acquire_world).
 constexpr int pauses[] = {1, 4, 16, 64};
+
+// How long the first sleeper trusts that its bell is heard without a barrier.
+constexpr nanos barrier_after = 50 * microsecond;
+
+// Guards a queue: free, held, held with sleepers. It is never gone, so that whoever gives it back may look at it.
+class queue_mutex {
+ public:
+  void acquire_mutex() noexcept {
+    std::uint32_t want = 0;
+    if (word_.compare_exchange_strong(want, 1, acquire, relaxed)) return;
+    while (word_.exchange(2, acquire) != 0) futex_wait(&word_, 2);
+  }
+  void release_mutex() noexcept {
+    if (word_.exchange(0, release) == 2) futex_wake(&word_, 1);
+  }
+
+ private:
+  atomic<std::uint32_t> word_{0};
+};
+
+// A thread that sleeps for a lock, on its own stack.
+struct sleeper {
+  explicit sleeper(const lock* l) noexcept : wants(l) {}
+
+  const lock* const wants;
+  bool on_its_way = false;
+  note woken;
+  sleeper* next = nullptr;
+};
+
+// All under the mutex. `of` may be gone, unless it has a sleeper.
+struct alignas(cache_line) sleepers_queue {
+  queue_mutex mutex;
+  sleeper* first = nullptr;
+
+  sleeper* first_of(const lock* of) const noexcept {
+    sleeper* s = first;
+    while (s && s->wants != of) s = s->next;
+    return s;
+  }
+  void push_back(sleeper* s) noexcept {
+    sleeper** end = &first;
+    while (*end) end = &(*end)->next;
+    *end = s;
+  }
+  void remove(sleeper* s) noexcept {
+    sleeper** at = &first;
+    while (*at != s) at = &(*at)->next;
+    *at = s->next;
+  }
+};
+
+constinit std::array<sleepers_queue, std::size_t{1} << lock_bell_bits> queues;
+
+// As who holds the queue's mutex, by one, or back.
+void ring(lock_bell& bell) noexcept { bell.rings.fetch_add(1, relaxed); }
+void silence(lock_bell& bell) noexcept { bell.rings.fetch_sub(1, relaxed); }
+
+// The child of a fork() has none of the threads that slept here.
+void forget_sleepers() noexcept {
+  for (lock_bell& bell : lock_bells) bell.rings.fetch_and(lock_bell::always, relaxed);
+  for (sleepers_queue& q : queues) std::construct_at(&q);
+}
+
+[[maybe_unused]] const bool prepared = [] {
+  if (::pthread_atfork(nullptr, nullptr, forget_sleepers) != 0) fatal("no memory to watch for fork()");
+  if (!membarrier_works()) return false;
+  for (lock_bell& bell : lock_bells) bell.rings.fetch_and(~lock_bell::always, relaxed);
+  return true;
+}();
+
 }  // namespace
 
-void lock::acquire_slow() noexcept {
+constinit std::array<lock_bell, std::size_t{1} << lock_bell_bits> lock_bells;
+
+bool lock::spin() noexcept {
+  const lock_bell& bell = lock_bells[kind()];
   for (int n : pauses) {
-    std::uint32_t seen = word_.load(relaxed);
-    if (seen == held_with_sleepers) break;  // others sleep already: one spinner is enough
-    if (seen == free_word && word_.compare_exchange_weak(seen, held, acquire, relaxed)) return;
+    if (word_.load(relaxed) == free_word && take()) return true;
+    if ((bell.rings.load(relaxed) & ~lock_bell::always) != 0) return false;  // others sleep: one spinner is enough
     for (; n > 0; --n) cpu_relax();
   }
-  // From here on the word says that there are sleepers, even if this thread turns out to be the only one:
-  // whoever takes the lock here cannot know, and one futile wake-up is cheaper than a lost one.
-  while (word_.exchange(held_with_sleepers, acquire) != free_word) futex_wait(&word_, held_with_sleepers);
+  return word_.load(relaxed) == free_word && take();
+}
+
+void lock::acquire_slow() noexcept {
+  if (spin()) return;
+  sleepers_queue& q = queues[kind()];
+  lock_bell& bell = lock_bells[kind()];
+  sleeper me(this);
+  q.mutex.acquire_mutex();
+  q.push_back(&me);
+  for (;;) {
+    const bool first = q.first_of(this) == &me;
+    if (first) {
+      me.on_its_way = false;
+      ring(bell);    // W0
+      if (take()) {  // only luck
+        silence(bell);
+        break;
+      }
+    }
+    q.mutex.release_mutex();
+    if (!first) {
+      me.woken.sleep();
+    } else if (!me.woken.sleep_until(nanotime() + barrier_after)) {
+      heavy_barrier();  // W1
+      q.mutex.acquire_mutex();
+      if (!me.on_its_way && take()) {  // W2
+        silence(bell);
+        break;
+      }
+      q.mutex.release_mutex();
+      me.woken.sleep();
+    }
+    me.woken.clear();
+    const bool taken = spin();
+    q.mutex.acquire_mutex();
+    if (taken) break;
+  }
+  // The lock is ours.
+  const bool was_first = q.first_of(this) == &me;
+  q.remove(&me);
+  if (was_first && q.first_of(this)) ring(bell);
+  q.mutex.release_mutex();
+}
+
+void lock::wake_sleeper() noexcept {
+  lock_bell& bell = lock_bells[kind()];
+  if (WEFT_UNLIKELY(bell.rings.load(relaxed) & lock_bell::always)) {
+    full_fence();
+    if (bell.rings.load(relaxed) == lock_bell::always) return;
+  }
+  sleepers_queue& q = queues[kind()];
+  q.mutex.acquire_mutex();
+  sleeper* s = q.first_of(this);
+  const bool wakes = s && !s->on_its_way;
+  if (wakes) {
+    s->on_its_way = true;
+    silence(bell);
+  }
+  q.mutex.release_mutex();
+  if (wakes) s->woken.wakeup();  // it is gone at the next instruction
 }
 
 #if WEFT_LOCK_RANKS

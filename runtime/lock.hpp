@@ -1,13 +1,15 @@
 // The low-level lock: held for a few instructions (exceptions: lock.cpp), never across a suspension.
 //
-// A futex lock, one word with three values: free, held, held with sleepers. A thread that finds it held spins briefly,
-// but only while nobody sleeps on it: with many contenders one spins and the others are asleep, so the lock
-// does not collapse. Ranks say in which order locks may be taken; builds with WEFT_CHECKS verify it.
+// One word, free or held. Taking it is a locked instruction, giving it back a plain store ("asymmetric unlock",
+// lock.cpp). A thread that finds it held spins briefly, but only while nobody sleeps for it, and then sleeps in a queue
+// that is found by the lock's address. With many contenders one spins, one is on its way and the others are asleep, so
+// the lock does not collapse. Ranks say in which order locks may be taken; builds with WEFT_CHECKS verify it.
 #pragma once
 
+#include "runtime/atomic.hpp"
 #include "runtime/config.hpp"
-#include "runtime/futex.hpp"
 
+#include <array>
 #include <cstdint>
 
 // Counted per thread; those of interleaving tests are none.
@@ -34,6 +36,15 @@ enum class lock_rank : std::uint8_t {
   leaf,  // holds nothing further
 };
 
+// For locks at addresses of one kind: of how many the first sleeper is not on its way. `always`: there is no
+// membarrier, or it is not known yet.
+struct lock_bell {
+  static constexpr std::uint32_t always = 1u << 31;
+  atomic<std::uint32_t> rings{always};
+};
+inline constexpr unsigned lock_bell_bits = 8;
+extern std::array<lock_bell, 1u << lock_bell_bits> lock_bells;
+
 class lock {
  public:
 #if WEFT_LOCK_RANKS
@@ -45,15 +56,13 @@ class lock {
   lock& operator=(const lock&) = delete;
 
   void acquire_lock() noexcept {
-    std::uint32_t want = free_word;
     check_rank();
-    if (WEFT_UNLIKELY(!word_.compare_exchange_strong(want, held, acquire, relaxed))) acquire_slow();
+    if (WEFT_UNLIKELY(!take())) acquire_slow();
     note_acquired();
   }
 
   bool try_acquire_lock() noexcept {
-    std::uint32_t want = free_word;
-    if (!word_.compare_exchange_strong(want, held, acquire, relaxed)) return false;
+    if (!take()) return false;
     note_acquired();
     return true;
   }
@@ -63,16 +72,28 @@ class lock {
   }
 
   // The same in two steps. True: wake_sleeper() has to follow.
-  // release: what was written under the lock is seen by the next holder's acquire.
   [[nodiscard]] bool give_back() noexcept {
     note_released();
-    return word_.exchange(free_word, release) == held_with_sleepers;
+    const lock_bell& bell = lock_bells[kind()];
+    // release: what was written under the lock is seen by the next holder's acquire. After it the lock may be gone.
+    word_.store(free_word, release);                      // U1
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // U2
+    return bell.rings.load(relaxed) != 0;                 // U3
   }
-  void wake_sleeper() noexcept { futex_wake(&word_, 1); }
+  WEFT_NOINLINE void wake_sleeper() noexcept;
 
  private:
-  static constexpr std::uint32_t free_word = 0, held = 1, held_with_sleepers = 2;
+  static constexpr std::uint32_t free_word = 0, held = 1;
 
+  bool take() noexcept {
+    std::uint32_t want = free_word;
+    return word_.compare_exchange_strong(want, held, acquire, relaxed);
+  }
+  std::size_t kind() const noexcept {
+    return (static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(this)) * 0x9E3779B1u) >> (32 - lock_bell_bits);
+  }
+
+  bool spin() noexcept;
   WEFT_NOINLINE void acquire_slow() noexcept;
 
 #if WEFT_LOCK_RANKS

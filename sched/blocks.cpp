@@ -8,8 +8,6 @@ namespace weft::rt {
 
 namespace {
 
-constexpr std::size_t blocks_at_most = 1024;  // in the cache of a P
-
 // These shall see each use after the free.
 const bool no_caches = asan_running() || tsan_running() || under_valgrind;
 
@@ -32,7 +30,7 @@ void block_put(void* block) noexcept {
   M* m = try_enter_runtime();
   if (WEFT_LIKELY(m != nullptr)) {
     P* p = cache_owner(m);
-    bool kept = p && p->free_blocks.size() < blocks_at_most;
+    bool kept = p && p->free_blocks.size() < free_blocks_at_most;
     if (kept) p->free_blocks.push(block);
     leave_runtime(m);
     if (WEFT_LIKELY(kept)) return;

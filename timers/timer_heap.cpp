@@ -62,7 +62,9 @@ nanos timer_heap::wake_when() const noexcept {
 void timer_heap::unlock_and_publish() noexcept {
   // No entry, so nobody is changing one of this heap either.
   if (heap_.empty()) earliest_change_.store(0, release);
-  head_when_.store(heap_.empty() ? 0 : heap_.front().when, release);
+  // seq_cst: as in note_earlier.
+  const nanos head = heap_.empty() ? 0 : heap_.front().when;
+  if (head_when_.load(relaxed) != head) head_when_.store(head, seq_cst);
   count_.store(static_cast<std::uint32_t>(heap_.size()), relaxed);
   room_.store(free_places(), relaxed);
   timer* dead = std::exchange(disposed_, nullptr);

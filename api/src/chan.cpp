@@ -204,8 +204,8 @@ void chan_close(chan_core* c) {
     c->mutex.release_lock();
     throw_channel_closed("close");
   }
-  // release: whoever sees it closed without the lock sees what was sent before.
-  c->closed.store(true, rt::release);
+  // seq_cst: "looks". Whoever sees it closed without the lock sees what was sent before.
+  c->closed.store(true, rt::seq_cst);
   // The waiters are woken without the lock. All senders are claimed at once: none succeeds from here on.
   waiter* woken = nullptr;
   while (waiter* w = c->senders.claim_first()) {

@@ -11,12 +11,17 @@
 // waiter, unlocks, and readies it. A waiter whose claim fails (timed out, chosen elsewhere, abandoned with its run())
 // is dropped, and the next one is looked at.
 //
-// `count`, `closed` and the queues' heads are atomics only so that an operation may guess without the lock whether it
-// will be done at once, and so that try_recv, try_send and select with one case and a default may look without the lock
-// and say "not ready". Such an answer is allowed to be a moment old, so the stores are relaxed, but for the one that
-// closes (chan_close), and for a waiter's leaving: who sees the queue empty after that sees the close that emptied it.
-// Loads that others follow acquire, so that they are made in that order. The model of all this is
-// tests/model/channel.pml.
+// "looks". `count`, `closed` and the queues' heads are atomics only so that an operation may guess without the lock
+// whether it will be done at once, and so that try_recv, try_send and select with one case and a default may look
+// without the lock and say "not ready". That answer shall be true at some instant during the call, also for who
+// compares it with what else he knows (one sends, then looks whether the other is done; the other says so, then
+// drains): when a send, a receive or a close has returned, no look that begins afterwards misses it. The lock does not
+// see to that, as its release is a plain store that may be seen later than what its thread reads next. So what makes a
+// channel ready is stored seq_cst, and looked at so: the first value in an empty buffer, the first room in a full one,
+// the close. Further values and further room need not be: as long as they are unseen, the ones before them are seen,
+// which nobody can take without the lock. A waiter that comes makes a channel ready, too, but it has not returned. The
+// other stores are relaxed, but for a waiter's leaving: who sees the queue empty after that sees the close that emptied
+// it. The model is tests/model/channel.pml.
 #pragma once
 
 #include "sched/park.hpp"
@@ -155,7 +160,7 @@ class chan_core {
   }
   void push(void* value) noexcept {
     move(free_slot(), value);
-    count.store(count.load(rt::relaxed) + 1, rt::relaxed);
+    one_more();
   }
   void pop(void* out) noexcept {
     std::byte* at = slot_at(head);
@@ -177,7 +182,24 @@ class chan_core {
   }
   void drop_head() noexcept {
     advance_head();
-    count.store(count.load(rt::relaxed) - 1, rt::relaxed);
+    one_less();
+  }
+  // What ends an emptiness or a fullness: "looks".
+  void one_more() noexcept {
+    std::size_t n = count.load(rt::relaxed);
+    if (n == 0) {
+      count.store(1, rt::seq_cst);
+    } else {
+      count.store(n + 1, rt::relaxed);
+    }
+  }
+  void one_less() noexcept {
+    std::size_t n = count.load(rt::relaxed);
+    if (n == capacity) {
+      count.store(n - 1, rt::seq_cst);
+    } else {
+      count.store(n - 1, rt::relaxed);
+    }
   }
 
   // Under the lock: does the operation if that needs no waiting. *wake: a waiter that was served and has to be
@@ -229,10 +251,9 @@ class chan_core {
       *wake = w;
       return true;
     }
-    std::size_t n = count.load(rt::relaxed);
-    if (n >= capacity) return false;
+    if (count.load(rt::relaxed) >= capacity) return false;
     move_word(free_slot(), value);
-    count.store(n + 1, rt::relaxed);
+    one_more();
     return true;
   }
   bool recv_word(void* out, waiter** wake) noexcept {
@@ -258,11 +279,11 @@ class chan_core {
   // it was open when it was seen to be full, or empty. Else a receiver that a close sends away is missed, and the
   // close.
   bool send_would_block() const noexcept {
-    return receivers.looks_empty() && count.load(rt::acquire) >= capacity && !closed.load(rt::acquire);
+    return receivers.looks_empty() && count.load(rt::seq_cst) >= capacity && !closed.load(rt::seq_cst);
   }
   bool recv_would_block() const noexcept {
     if (WEFT_UNLIKELY(timer != nullptr)) return false;  // that takes the clock, and the lock
-    return count.load(rt::acquire) == 0 && senders.looks_empty() && !closed.load(rt::acquire);
+    return count.load(rt::seq_cst) == 0 && senders.looks_empty() && !closed.load(rt::seq_cst);
   }
 
   rt::atomic<std::uint32_t> references{1};

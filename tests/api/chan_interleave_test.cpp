@@ -222,8 +222,6 @@ class world {
 
 namespace weft::rt {
 
-bool barriers_are_symmetric = false;
-
 thread_state* this_thread_or_null() noexcept { return &the_world->present().m; }
 thread_state* begin_foreign_thread() noexcept { return nullptr; }
 M* enter_slow(M* m) noexcept { return m; }
@@ -443,6 +441,47 @@ TEST_CASE("channels: words meet selects that wait for two of them") {
     INFO("seed " << seed);
     REQUIRE(w.run() == "");
     REQUIRE(times_received == std::array{1, 1, 1, 1});
+    for (chan_core* each : c) chan_release(each);
+  }
+}
+
+// "looks": each does something, and then looks whether the other one has. Stores may be seen late (keep_stores), but
+// one of the two sees the other's.
+TEST_CASE("channels: what has returned no later look misses") {
+  for (std::uint64_t seed = 0; seed < seeds(12000); ++seed) {
+    world w(seed, 0);
+    w.threads.keep_stores();
+    const std::size_t capacity = 1 + seed % 2;
+    const std::uint32_t what = w.threads.random().below(3);
+    std::array<chan_core*, 2> c{chan_make(element_of<int>, capacity), chan_make(element_of<int>, capacity)};
+    std::uint64_t value = 0;
+    if (what == 1) {
+      for (chan_core* each : c) times(static_cast<int>(capacity), [&] { each->push(&value); });
+    }
+    int seen = 0;
+    for (int i : {0, 1}) {
+      w.go([&, i] {
+        int mine = 0;
+        chan_status s;
+        switch (what) {
+          case 0:  // a value, and is there one?
+            (void)chan_send(c[i], &mine, wait_forever);
+            s = chan_recv(c[1 - i], &mine, dont_wait);
+            break;
+          case 1:  // room, and is there some?
+            (void)chan_recv(c[i], &mine, wait_forever);
+            s = chan_send(c[1 - i], &mine, dont_wait);
+            break;
+          default:  // the end, and has it come?
+            chan_close(c[i]);
+            s = chan_recv(c[1 - i], &mine, dont_wait);
+        }
+        seen += s != chan_status::would_block;
+      });
+    }
+    INFO("seed " << seed << ", case " << what);
+    REQUIRE(w.run() == "");
+    REQUIRE(seen > 0);
     for (chan_core* each : c) chan_release(each);
   }
 }

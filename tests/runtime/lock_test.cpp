@@ -13,6 +13,7 @@ using weft::test::seeds;
 TEST_CASE("lock: one holder at a time, and nobody sleeps for ever") {
   for (std::uint64_t seed = 0; seed < seeds(3000); ++seed) {
     interleaving threads(seed);
+    if (seed % 2 != 0) threads.keep_stores();
     lock l(lock_rank::leaf);
     int inside = 0, rounds = 0;
     for (int t = 0; t < 3; ++t) {
@@ -35,6 +36,26 @@ TEST_CASE("lock: one holder at a time, and nobody sleeps for ever") {
     REQUIRE(threads.run() == "");
     REQUIRE(rounds > 0);
     REQUIRE(l.try_acquire_lock());
+  }
+}
+
+TEST_CASE("lock: the last unlock of all wakes who sleeps, also if its store is seen late") {
+  for (std::uint64_t seed = 0; seed < seeds(20000); ++seed) {
+    interleaving threads(seed);
+    threads.keep_stores();
+    threads.stall_threads();
+    lock l(lock_rank::leaf);
+    for (int t = 0; t < 2; ++t) {
+      threads.add([&] {
+        l.acquire_lock();
+        interleave_point();
+        l.release_lock();
+        // Nothing follows that would show the store.
+        for (int i = 0; i < 4; ++i) interleave_point();
+      });
+    }
+    INFO("seed " << seed);
+    REQUIRE(threads.run() == "");
   }
 }
 

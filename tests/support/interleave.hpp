@@ -92,7 +92,7 @@ class interleaving {
   static void show_stores() noexcept;
   static void show_all_stores() noexcept;
 
-  // Time goes on by `pass_time`, and to the earliest deadline when all threads sleep.
+  // Time goes on a little with each step, by `pass_time`, and to the earliest deadline when all threads sleep.
   static rt::nanos now() noexcept;
   static void pass_time(rt::nanos d) noexcept;
 

@@ -1,5 +1,7 @@
-// In place of runtime/futex.cpp. Outside of interleaving::run() nobody contends, so nothing ever sleeps.
+// In place of runtime/futex.cpp and runtime/asymmetric.cpp. Outside of interleaving::run() nobody contends, so nothing
+// ever sleeps.
 
+#include "runtime/asymmetric.hpp"
 #include "runtime/futex.hpp"
 
 #include "tests/support/interleave.hpp"
@@ -19,5 +21,14 @@ bool futex_wait_until(atomic<std::uint32_t>* word, std::uint32_t expected, nanos
 }
 
 void futex_wake(atomic<std::uint32_t>* word, int count) noexcept { interleaving::wake(word, count); }
+
+bool barriers_are_symmetric = false;
+
+bool membarrier_works() noexcept { return true; }
+
+void heavy_barrier() noexcept {
+  interleave_point();
+  interleaving::show_all_stores();
+}
 
 }  // namespace weft::rt

@@ -9,9 +9,11 @@
 #include <climits>
 #include <csignal>
 #include <cstdarg>
+#include <cstdlib>
 #include <ctime>
 #include <linux/futex.h>
 #include <map>
+#include <new>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
@@ -141,6 +143,8 @@ std::string simulation::all_sleep() {
     if (idles && !m->pinned_ready.empty()) return "an M sleeps, and a goroutine that is pinned to it is ready";
   }
   if (sched.idle_ps.load(relaxed) == 0) return "";
+  // Somebody has missed an unlock, and looks again soon (lock.cpp: barrier_after).
+  if (std::ranges::any_of(lock_bells, [](const lock_bell& b) { return b.rings.load(relaxed) != 0; })) return "";
   if (sched.live_ms >= sched.options.max_threads && sched.idle_ms == 0 && !sched.dozer.load(relaxed)) {
     if (sched.last_poll.load(relaxed) != 0) return "";
     if (test::work_in_rings()) return "a goroutine is queued, no thread can be had, and one sleeps in the poller";
@@ -158,6 +162,25 @@ std::string simulation::all_sleep() {
 }
 
 }  // namespace weft::test
+
+// --- in place of the library's: what a thread stored to memory that it frees is seen before that is somebody else's
+
+void* operator new(std::size_t size) {
+  if (void* p = std::malloc(size)) return p;
+  throw std::bad_alloc();
+}
+void* operator new(std::size_t size, std::align_val_t align) {
+  auto a = static_cast<std::size_t>(align);
+  if (void* p = std::aligned_alloc(a, (size + a - 1) / a * a)) return p;
+  throw std::bad_alloc();
+}
+void operator delete(void* p) noexcept {
+  weft::test::interleaving::show_stores();
+  std::free(p);
+}
+void operator delete(void* p, std::size_t) noexcept { operator delete(p); }
+void operator delete(void* p, std::align_val_t) noexcept { operator delete(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { operator delete(p); }
 
 // --- in place of the system's
 

@@ -43,7 +43,7 @@ namespace {
 // back. Under the others: memory is mapped or given back, many entries of a timer heap are put right, and for a timer
 // that is set under a channel's lock an M may have to be made. sched.world is held for as long as the world is stopped,
 // or a run() takes to end: who wants that looks now and then (acquire_world).
-constexpr int pauses[] = {1, 4, 16, 64};
+constexpr int pauses[] = {8, 32, 64};
 
 // How long the first sleeper trusts that its bell is heard without a barrier.
 constexpr nanos barrier_after = 50 * microsecond;

@@ -209,7 +209,7 @@ void start_runtime(const scheduler_options& options) {
     started.store(false, release);
     throw;
   }
-  sched.procs.store(options.procs, release);
+  set_number_of_procs(options.procs);
   sched.run_number.fetch_add(1, release);  // who begins a goroutine in this run() sees the room there is for it
   sched.timer_mask.set(0);                 // for good, see idle_p_put
   lock_guard hold(sched.mutex);

@@ -13,6 +13,10 @@
 //   head   whoever takes has read the slots first and claims them by a release CAS; the owner loads head with acquire
 //          before it reuses a slot, so the reads of the thief happened before.
 //   slots  relaxed atomics: a slow thief may read a slot that is being reused, and its CAS on head then fails.
+//
+// "alone". The only P has no thieves, and nobody goes idle while it is held: then no locked instruction is needed, and
+// stores with release suffice, as others only look. Whoever makes a second P, or takes the last but one away, does it
+// while the world is stopped, so each owner sees the change, and others see all that was queued before it.
 #pragma once
 
 #include "runtime/atomic.hpp"
@@ -34,7 +38,12 @@ class basic_run_queue {
 
   // Makes g the next to run. What was next before is returned and has to be put elsewhere.
   // seq_cst: publishes g and is the barrier of append-check-wake.
-  [[nodiscard]] G* put_next(G* g) noexcept { return next_.exchange(g, seq_cst); }
+  [[nodiscard]] G* put_next(G* g) noexcept {
+    if (!alone_) return next_.exchange(g, seq_cst);
+    G* before = next_.load(relaxed);
+    next_.store(g, release);
+    return before;
+  }
 
   enum class barrier : bool { no, publish };
 
@@ -43,7 +52,11 @@ class basic_run_queue {
     std::uint32_t tail = tail_.load(relaxed);
     if (tail - head_.load(acquire) >= Capacity) return false;
     ring_[tail % Capacity].store(g, relaxed);
-    tail_.store(tail + 1, b == barrier::publish ? seq_cst : release);
+    if (b == barrier::publish && !alone_) {
+      tail_.store(tail + 1, seq_cst);
+    } else {
+      tail_.store(tail + 1, release);
+    }
     return true;
   }
 
@@ -67,10 +80,13 @@ class basic_run_queue {
   // What is runnext, or null.
   [[nodiscard]] G* get_next() noexcept {
     // Only the owner makes runnext non-null, so null cannot be missed; a thief may take it between the two steps.
-    if (G* g = next_.load(relaxed)) {
-      if (next_.compare_exchange_strong(g, nullptr, acquire, relaxed)) return g;
+    G* g = next_.load(relaxed);
+    if (!g) return nullptr;
+    if (alone_) {
+      next_.store(nullptr, relaxed);
+      return g;
     }
-    return nullptr;
+    return next_.compare_exchange_strong(g, nullptr, acquire, relaxed) ? g : nullptr;
   }
 
   [[nodiscard]] G* get_from_ring() noexcept {
@@ -78,7 +94,11 @@ class basic_run_queue {
     for (;;) {
       if (tail_.load(relaxed) == head) return nullptr;
       G* g = ring_[head % Capacity].load(relaxed);
-      if (!head_.compare_exchange_strong(head, head + 1, release, acquire)) continue;
+      if (alone_) {
+        head_.store(head + 1, release);
+      } else if (!head_.compare_exchange_strong(head, head + 1, release, acquire)) {
+        continue;
+      }
       // Whatever lies in the next slot is a G, or was one: G memory stays.
       if (const G* after = ring_[(head + 1) % Capacity].load(relaxed)) prefetch(after);
       return g;
@@ -86,6 +106,9 @@ class basic_run_queue {
   }
 
   std::uint32_t room() const noexcept { return Capacity - (tail_.load(relaxed) - head_.load(acquire)); }
+
+  // While the world is stopped.
+  void set_alone(bool alone) noexcept { alone_ = alone; }
 
   // --- anybody
 
@@ -148,6 +171,7 @@ class basic_run_queue {
 
   alignas(64) atomic<std::uint32_t> head_{0};
   alignas(64) atomic<std::uint32_t> tail_{0};
+  bool alone_ = false;  // owner; who stops the world
   atomic<G*> next_{nullptr};
   std::array<atomic<G*>, Capacity> ring_{};
 };

@@ -165,6 +165,11 @@ void release_world() noexcept {
   sched.world.release_lock();
 }
 
+void set_number_of_procs(std::uint32_t n) noexcept {
+  sched.procs.store(n, release);
+  sched.all_ps[0].load(relaxed)->runq.set_alone(n == 1);
+}
+
 std::uint32_t set_procs(std::uint32_t n) {
   M* m = enter_runtime();
   std::uint32_t old = sched.procs.load(relaxed);
@@ -190,7 +195,7 @@ std::uint32_t set_procs(std::uint32_t n) {
     kept = old;  // the queues of those that were to go are in the global queue already; the Ps stay
     failed = true;
   }
-  sched.procs.store(kept, release);
+  set_number_of_procs(kept);
   release_world();
   leave_runtime(m);
   if (failed) throw std::bad_alloc();

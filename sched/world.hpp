@@ -17,5 +17,6 @@ void release_world() noexcept;  // starts it again
 
 std::uint32_t set_procs(std::uint32_t n);  // returns the old number. Nothing happens if run() ends. std::bad_alloc
 P* make_p(std::uint32_t id);
+void set_number_of_procs(std::uint32_t n) noexcept;  // while the world is stopped, or has not begun. The Ps are there
 
 }  // namespace weft::rt

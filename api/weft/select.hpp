@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -399,7 +400,7 @@ class select_case {
   select_case& operator=(select_case&&) noexcept = default;
 
  private:
-  friend std::size_t select(const std::vector<select_case>& cases);
+  friend std::size_t select(std::span<const select_case> cases);
 
   struct base {
     virtual ~base() = default;
@@ -450,9 +451,9 @@ class select_case {
   std::shared_ptr<base> case_;  // shared with the select that runs it
 };
 
-// The same for a list. A case may be used again in the next select; one that owned an rvalue has sent it. A handler may
-// change the list: take its own case out of it, for one.
-inline std::size_t select(const std::vector<select_case>& cases) {
+// The same for a list: a vector, an array, a part of one. A case may be used again in the next select; one that owned
+// an rvalue has sent it. A handler may change the list: take its own case out of it, for one.
+inline std::size_t select(std::span<const select_case> cases) {
   std::vector<detail::select_op> ops;
   std::vector<std::size_t> index_of;
   ops.reserve(cases.size());
@@ -484,7 +485,7 @@ inline select_outcome select_one(const select_op& op, std::int64_t timeout) {
 }  // namespace detail
 
 template <class... Cases>
-  requires(!(std::is_same_v<std::remove_cvref_t<Cases>, std::vector<select_case>> || ...))
+  requires(!(std::is_convertible_v<Cases, std::span<const select_case>> || ...))
 std::size_t select(Cases&&... cases) {
   constexpr std::size_t channels = (std::size_t{std::remove_cvref_t<Cases>::is_channel} + ... + 0);
   std::array<detail::select_op, channels == 0 ? 1 : channels> ops;

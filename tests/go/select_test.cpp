@@ -11,6 +11,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -620,6 +621,21 @@ TEST_CASE("select: a list of cases made at run time") {
     with_limit.push_back(on_timeout(1ms));
     CHECK(select(with_limit) == 1);
     CHECK(select(std::move(with_limit)) == 1);
+  });
+}
+
+TEST_CASE("select: an array of cases, or a part of a list") {
+  weft::run([] {
+    chan<int> a{1}, b{1};
+    std::array<weft::select_case, 2> both{on_recv(a), on_recv(b)};
+    b.send(1);
+    CHECK(select(both) == 1);
+    weft::select_case bare[] = {on_recv(a), on_recv(b), on_default()};
+    CHECK(select(bare) == 2);
+    a.send(1);
+    CHECK(select(std::span(both).first(1)) == 0);
+    a.send(1);
+    CHECK(select(std::span<const weft::select_case>(both)) == 0);
   });
 }
 

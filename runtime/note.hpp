@@ -8,7 +8,8 @@ namespace weft::rt {
 
 class note {
  public:
-  void clear() noexcept { word_.store(0, relaxed); }
+  // seq_cst: who clears it and then looks whether to sleep misses no wake-up.
+  void clear() noexcept { word_.store(0, seq_cst); }
 
   // release: what the waker did before is seen by the sleeper after sleep().
   void wakeup() noexcept {

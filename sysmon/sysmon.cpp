@@ -108,7 +108,7 @@ void deep_sleep(nanos deadline, nanos* suspicion) noexcept {
     sched.sysmon_note.clear();
     sched.sysmon_waits = true;
   }
-  // After the note was cleared: whoever sets it from here on wakes us.
+  // After the note was cleared, both seq_cst: whoever sets it from here on wakes us ("a last quit").
   if (the_monitor.quit.load(seq_cst)) return;
   sched.sysmon_note.sleep_until(deadline);
   lock_guard hold(sched.mutex);

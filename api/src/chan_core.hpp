@@ -14,14 +14,15 @@
 // "looks". `count`, `closed` and the queues' heads are atomics only so that an operation may guess without the lock
 // whether it will be done at once, and so that try_recv, try_send and select with one case and a default may look
 // without the lock and say "not ready". That answer shall be true at some instant during the call, also for who
-// compares it with what else he knows (one sends, then looks whether the other is done; the other says so, then
-// drains): when a send, a receive or a close has returned, no look that begins afterwards misses it. The lock does not
-// see to that, as its release is a plain store that may be seen later than what its thread reads next. So what makes a
-// channel ready is stored seq_cst, and looked at so: the first value in an empty buffer, the first room in a full one,
-// the close. Further values and further room need not be: as long as they are unseen, the ones before them are seen,
-// which nobody can take without the lock. A waiter that comes makes a channel ready, too, but it has not returned. The
-// other stores are relaxed, but for a waiter's leaving: who sees the queue empty after that sees the close that emptied
-// it. The model is tests/model/channel.pml.
+// compares it with what else he knows, in sequentially consistent atomics: one sends, then looks whether the other is
+// done; the other says so, then drains. So when a send, a receive or a close has returned, no look that begins
+// afterwards misses it. The lock does not see to that, as its release is a plain store that may be seen later than what
+// its thread reads next. So what makes a channel ready is stored seq_cst, and looked at so: the first value in an empty
+// buffer, the first room in a full one, the close. Further values and further room need not be: as long as they are
+// unseen, the ones before them are seen, which nobody can take without the lock (only size() is then a moment old). A
+// waiter that comes makes a channel ready, too, but it has not returned. The other stores are relaxed, but for a
+// waiter's leaving: who sees the queue empty after that sees the close that emptied it. The model is
+// tests/model/channel.pml.
 #pragma once
 
 #include "sched/park.hpp"

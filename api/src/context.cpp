@@ -105,7 +105,9 @@ class cancel_node final : public context_node {
   }
   void mark(cancel_state s, const std::exception_ptr& why) noexcept {
     cause = why;
-    state.store(s, rt::release);
+    // seq_cst, as err() looks without the lock: when cancel() has returned, nobody is told that it is active. Release
+    // is for the cause.
+    state.store(s, rt::seq_cst);
     if (channel) chan_close(channel);
   }
 
@@ -322,7 +324,7 @@ std::error_code context_err(const context_node* node) noexcept {
   if (runtime_calls()) rt::runtime_scope scope;
   cancel_node* n = node->canceller;
   if (n) see_to_deadline(n);
-  switch (n ? n->state.load(rt::acquire) : cancel_state::active) {
+  switch (n ? n->state.load(rt::seq_cst) : cancel_state::active) {
     case cancel_state::active: break;
     case cancel_state::canceled: return std::make_error_code(std::errc::operation_canceled);
     case cancel_state::timed_out: return std::make_error_code(std::errc::timed_out);

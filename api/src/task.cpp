@@ -1,7 +1,9 @@
 // The state of a task: who waits for it, and its result behind it in the same block.
 //
 // `done` is set under the lock after the result is written and the closure destroyed; waiters are woken after the lock
-// is released. A waiter may release the state as soon as it sees `done`; the finisher holds a reference of its own.
+// is released. The goroutine's last access is that release, unless the handle has left the task to it (`detached`,
+// under the lock): then it frees the state. Else the handle does, when the task is done and the lock is free: nobody
+// will take it any more. So nobody counts references. Only what is not done when its run() is over is freed by nobody.
 
 #include "weft/task.hpp"
 
@@ -20,11 +22,10 @@ namespace weft::detail {
 
 class task_state {
  public:
-  rt::atomic<std::uint32_t> references{2};  // the handle and the goroutine
   rt::lock mutex{rt::lock_rank::sync};
   rt::atomic<bool> done{false};
   bool has_value = false;
-  bool detached = false;
+  bool detached = false;  // under mutex: the goroutine frees it
   bool in_block = false;
   std::uint64_t id = 0;
   std::uint64_t run = 0;  // which run() it belongs to
@@ -58,8 +59,7 @@ task_state* task_make(std::size_t size, std::size_t align, void (*destroy)(void*
 
 namespace {
 
-// Not inlined: who is not the last one needs no registers.
-WEFT_NOINLINE void destroy_state(task_state* t) noexcept {
+void destroy_state(task_state* t) noexcept {
   if (t->has_value && t->destroy) t->destroy(t->result);
   std::size_t align = t->align;
   bool in_block = t->in_block;
@@ -67,19 +67,27 @@ WEFT_NOINLINE void destroy_state(task_state* t) noexcept {
   in_block ? rt::block_put(t) : free_aligned(t, align);
 }
 
-}  // namespace
-
-void task_release(task_state* t) noexcept {
-  // Who holds the only reference needs no locked instruction to see it.
-  if (t->references.load(rt::acquire) == 1 || t->references.fetch_sub(1, rt::acq_rel) == 1) destroy_state(t);
+// Its run() is over. Or it has just ended, after all.
+WEFT_NOINLINE bool leave_to_goroutine(task_state* t) noexcept {
+  rt::runtime_scope scope;
+  rt::lock_guard hold(t->mutex);
+  if (t->done.load(rt::relaxed)) return false;
+  t->detached = true;
+  return true;
 }
 
+// The goroutine is about to release the lock.
+WEFT_NOINLINE void wait_for_release(task_state* t) noexcept {
+  rt::runtime_scope scope;
+  rt::lock_guard hold(t->mutex);
+}
+
+}  // namespace
+
 void task_drop(task_state* t) noexcept {
-  // It is done; the goroutine, which may still hold its reference, does not look at these any more.
-  if (t->has_value && t->destroy) t->destroy(t->result);
-  t->has_value = false;
-  t->exception = nullptr;
-  task_release(t);
+  if (WEFT_UNLIKELY(!t->done.load(rt::acquire)) && leave_to_goroutine(t)) return;
+  if (WEFT_UNLIKELY(!t->mutex.is_free())) wait_for_release(t);
+  destroy_state(t);
 }
 
 void* task_result(task_state* t) noexcept { return t->result; }
@@ -151,19 +159,20 @@ void task_rethrow(task_state* t) {
 }
 
 void task_detach(task_state* t) noexcept {
-  std::exception_ptr unseen;
   {
     rt::runtime_scope scope;
     rt::lock_guard hold(t->mutex);
-    t->detached = true;
-    if (t->done.load(rt::relaxed)) unseen = t->exception;
+    if (!t->done.load(rt::relaxed)) {
+      t->detached = true;
+      return;
+    }
   }
-  if (unseen) {
+  if (std::exception_ptr unseen = t->exception) {
     rt::G unknown;
     unknown.id = t->id;
     die_of_exception(unseen, t->thrown_by ? t->thrown_by.get() : &unknown);
   }
-  task_release(t);
+  destroy_state(t);
 }
 
 void task_promise::set_value() noexcept { state_->has_value = true; }
@@ -198,10 +207,10 @@ bool is_goroutine_exit(std::exception_ptr e) noexcept {
 }
 
 void task_promise::finish(task_state* t) noexcept {
+  bool alone;
   {
     rt::runtime_scope scope;
     end_waiter* woken;
-    bool alone;
     {
       rt::lock_guard hold(t->mutex);
       // release: whoever sees done without the lock sees the result.
@@ -212,7 +221,7 @@ void task_promise::finish(task_state* t) noexcept {
     end_waiters::ready_all(scope.m(), woken);
     if (alone && t->exception) die_of_exception(t->exception);
   }
-  task_release(t);
+  if (alone) destroy_state(t);
 }
 
 }  // namespace weft::detail

@@ -25,11 +25,10 @@ class WEFT_API goroutine_exited : public std::runtime_error {
 
 namespace detail {
 
-// The shared state of a task: a counted block with the result behind it.
+// The shared state of a task: a block with the result behind it.
 class task_state;
 WEFT_API task_state* task_make(std::size_t result_size, std::size_t result_align, void (*destroy)(void*) noexcept);
-WEFT_API void task_release(task_state* t) noexcept;
-WEFT_API void task_drop(task_state* t) noexcept;     // by the handle, after waiting: result and exception end here
+WEFT_API void task_drop(task_state* t) noexcept;     // by the handle, after waiting
 WEFT_API void* task_result(task_state* t) noexcept;  // room for it, or the result
 WEFT_API void task_set_id(task_state* t, std::uint64_t id) noexcept;
 WEFT_API std::uint64_t task_id(const task_state* t) noexcept;

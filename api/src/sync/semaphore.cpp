@@ -21,7 +21,8 @@ void semaphore::grant(wake_list& woken, std::int64_t permits) noexcept {
     remove(queue_, *w);
     if (woken.claim(*w)) permits -= w->amount;
   }
-  word_.store(permits * permit | (queue_.first ? waiters : 0), rt::release);
+  // release: what was done before. seq_cst: a try that begins when release() has returned finds what is left.
+  word_.store(permits * permit | (queue_.first ? waiters : 0), rt::seq_cst);
 }
 
 // Inside the runtime. What an ended run() left behind at the head of the queue may want more than is free, and no

@@ -133,8 +133,9 @@ void shared_mutex::pass_on(wake_list& woken, side from) noexcept {
       w->heir = true;
     }
   }
-  // release: what was done under the lock. Also for the readers before: the caller has acquired their unlocks.
-  word_.store(holders | (must_wake() ? waiters : 0), rt::release);
+  // release: what was done under the lock. Also for the readers before: the caller has acquired their unlocks. seq_cst:
+  // a try that begins when unlock() has returned finds it free.
+  word_.store(holders | (must_wake() ? waiters : 0), rt::seq_cst);
 }
 
 // Readers are inside, and the last of them leaves only after this: those that wait come in, unless a writer waits, too.

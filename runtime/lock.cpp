@@ -19,12 +19,15 @@
 //   The bell is not in the lock, which may be gone right after U1: the address alone finds the queue, and who is queued
 //   under it waits for a lock that exists. If it is another one at the same place, it wakes without need.
 //
-// Without membarrier the bells ring always, and who answers has its full fence before it looks.
+// Without membarrier the bells ring always, and who answers has its full fence before it looks. The model is
+// tests/model/lock.pml.
 
 #include "runtime/lock.hpp"
 
 #include "runtime/asymmetric.hpp"
+#include "runtime/clock.hpp"
 #include "runtime/fatal.hpp"
+#include "runtime/futex.hpp"
 #include "runtime/note.hpp"
 
 #include <memory>
@@ -123,7 +126,7 @@ bool lock::spin() noexcept {
   const lock_bell& bell = lock_bells[kind()];
   for (int n : pauses) {
     if (word_.load(relaxed) == free_word && take()) return true;
-    if ((bell.rings.load(relaxed) & ~lock_bell::always) != 0) return false;  // others sleep: one spinner is enough
+    if ((bell.rings.load(relaxed) & ~lock_bell::always) != 0) return false;  // one spinner is enough
     for (; n > 0; --n) cpu_relax();
   }
   return word_.load(relaxed) == free_word && take();
@@ -164,10 +167,9 @@ void lock::acquire_slow() noexcept {
     q.mutex.acquire_mutex();
     if (taken) break;
   }
-  // The lock is ours.
-  const bool was_first = q.first_of(this) == &me;
+  // The lock is ours, and we were its first sleeper: nobody else is woken.
   q.remove(&me);
-  if (was_first && q.first_of(this)) ring(bell);
+  if (q.first_of(this)) ring(bell);
   q.mutex.release_mutex();
 }
 

@@ -1,15 +1,17 @@
 // The low-level lock: held for a few instructions (exceptions: lock.cpp), never across a suspension.
 //
 // One word, free or held. Taking it is a locked instruction, giving it back a plain store ("asymmetric unlock",
-// lock.cpp). A thread that finds it held spins briefly, but only while nobody sleeps for it, and then sleeps in a queue
-// that is found by the lock's address. With many contenders one spins, one is on its way and the others are asleep, so
-// the lock does not collapse. Ranks say in which order locks may be taken; builds with WEFT_CHECKS verify it.
+// lock.cpp). A thread that finds it held spins briefly, but not while a sleeper waits to be woken, and then sleeps in a
+// queue that is found by the lock's address. With many contenders one spins, one is on its way and the others are
+// asleep, so the lock does not collapse. Ranks say in which order locks may be taken; builds with WEFT_CHECKS verify
+// it.
 #pragma once
 
 #include "runtime/atomic.hpp"
 #include "runtime/config.hpp"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 // Counted per thread; those of interleaving tests are none.
@@ -43,7 +45,7 @@ struct lock_bell {
   atomic<std::uint32_t> rings{always};
 };
 inline constexpr unsigned lock_bell_bits = 8;
-extern std::array<lock_bell, 1u << lock_bell_bits> lock_bells;
+extern std::array<lock_bell, std::size_t{1} << lock_bell_bits> lock_bells;
 
 class lock {
  public:
@@ -73,6 +75,7 @@ class lock {
   void release_lock() noexcept {
     if (WEFT_UNLIKELY(give_back())) wake_sleeper();
   }
+
   // The same in two steps. True: wake_sleeper() has to follow.
   [[nodiscard]] bool give_back() noexcept {
     note_released();

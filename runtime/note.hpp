@@ -11,9 +11,9 @@ class note {
   // seq_cst: who clears it and then looks whether to sleep misses no wake-up.
   void clear() noexcept { word_.store(0, seq_cst); }
 
-  // release: what the waker did before is seen by the sleeper after sleep().
+  // Release: what the waker did before is seen by the sleeper after sleep(). seq_cst: clear().
   void wakeup() noexcept {
-    word_.store(1, release);
+    word_.store(1, seq_cst);
     futex_wake(&word_, 1);
   }
 

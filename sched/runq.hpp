@@ -16,7 +16,8 @@
 //
 // "alone". The only P has no thieves, and nobody goes idle while it is held: then no locked instruction is needed, and
 // stores with release suffice, as others only look. Whoever makes a second P, or takes the last but one away, does it
-// while the world is stopped, so each owner sees the change, and others see all that was queued before it.
+// while the world is stopped, so each owner sees the change, and others see all that was queued before it. (take_half,
+// which is rare, is the same for all.)
 #pragma once
 
 #include "runtime/atomic.hpp"

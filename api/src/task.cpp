@@ -3,7 +3,7 @@
 // `done` is set under the lock after the result is written and the closure destroyed; waiters are woken after the lock
 // is released. The goroutine's last access is that release, unless the handle has left the task to it (`detached`,
 // under the lock): then it frees the state. Else the handle does, when the task is done and the lock is free: nobody
-// will take it any more. So nobody counts references. Only what is not done when its run() is over is freed by nobody.
+// will take it any more. So nobody counts references. What is not done when its run() is over is freed by nobody.
 
 #include "weft/task.hpp"
 
@@ -67,13 +67,12 @@ void destroy_state(task_state* t) noexcept {
   in_block ? rt::block_put(t) : free_aligned(t, align);
 }
 
-// Its run() is over. Or it has just ended, after all.
-WEFT_NOINLINE bool leave_to_goroutine(task_state* t) noexcept {
+// The task is not done, as its run() is over: its goroutine was left behind, and may still run. False: it is done,
+// after all.
+WEFT_NOINLINE bool is_left_behind(task_state* t) noexcept {
   rt::runtime_scope scope;
   rt::lock_guard hold(t->mutex);
-  if (t->done.load(rt::relaxed)) return false;
-  t->detached = true;
-  return true;
+  return !t->done.load(rt::relaxed);
 }
 
 // The goroutine is about to release the lock.
@@ -85,7 +84,7 @@ WEFT_NOINLINE void wait_for_release(task_state* t) noexcept {
 }  // namespace
 
 void task_drop(task_state* t) noexcept {
-  if (WEFT_UNLIKELY(!t->done.load(rt::acquire)) && leave_to_goroutine(t)) return;
+  if (WEFT_UNLIKELY(!t->done.load(rt::acquire)) && is_left_behind(t)) return;
   if (WEFT_UNLIKELY(!t->mutex.is_free())) wait_for_release(t);
   destroy_state(t);
 }
@@ -154,8 +153,9 @@ bool task_wait(task_state* t, std::int64_t timeout) {
 }
 
 void task_rethrow(task_state* t) {
-  if (t->exception) std::rethrow_exception(t->exception);
-  if (!t->has_value) throw goroutine_exited("weft::task: the goroutine ended itself, or its run() was over");
+  const bool done = t->done.load(rt::acquire);  // else it may be written just now
+  if (done && t->exception) std::rethrow_exception(t->exception);
+  if (!done || !t->has_value) throw goroutine_exited("weft::task: the goroutine ended itself, or its run() was over");
 }
 
 void task_detach(task_state* t) noexcept {

@@ -1,12 +1,14 @@
 // <weft/sync.hpp> with real threads for ThreadSanitizer: what was written before one call is read after another. The
 // calls come one after the other, so that they take the short way, and what says that it is time for the next orders
 // nothing. Kills the mutants mutex-*-relaxed, rwmutex-*-relaxed, semaphore-*-relaxed, event-*-relaxed, once-*-relaxed,
-// countdown-*-relaxed, barrier-*-relaxed.
+// countdown-*-relaxed, barrier-*-relaxed, and of tasks task-free-*.
 
 #include "tests/support/catch.hpp"
 #include "tests/support/hand_over.hpp"
 
+#include <weft/runtime.hpp>
 #include <weft/sync.hpp>
+#include <weft/task.hpp>
 
 #include <cstddef>
 #include <utility>
@@ -77,4 +79,15 @@ TEST_CASE("barrier: who waits sees what was done before the last one arrived") {
   for (int i = 0; i <= times; ++i) first.push_back(b[i].arrive());
   hand_over([&](int i) { static_cast<void>(b[i].arrive()); },
             [&](int i) { b[i].wait(std::move(first[static_cast<std::size_t>(i)])); });
+}
+
+TEST_CASE("task: who drops a handle frees what the goroutine has let go") {
+  weft::run(
+      [] {
+        for (int i = 0; i < 2000; ++i) {
+          weft::task<int> t = weft::spawn([i] { return i; });
+          while (!t.done()) weft::yield();
+        }
+      },
+      {.procs = 2});
 }

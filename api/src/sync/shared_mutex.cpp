@@ -134,7 +134,7 @@ void shared_mutex::pass_on(wake_list& woken, side from) noexcept {
     }
   }
   // release: what was done under the lock. Also for the readers before: the caller has acquired their unlocks. seq_cst:
-  // a try that begins when unlock() has returned finds it free.
+  // a try that begins when unlock() has returned sees that it is free, or whose it is.
   word_.store(holders | (must_wake() ? waiters : 0), rt::seq_cst);
 }
 

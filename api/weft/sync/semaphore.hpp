@@ -56,7 +56,7 @@ class semaphore {
   }
 
   // Permits that are free now.
-  std::ptrdiff_t available() const noexcept { return word_.load(std::memory_order_relaxed) / permit; }
+  std::ptrdiff_t available() const noexcept { return word_.load(std::memory_order_seq_cst) / permit; }
 
  private:
   static constexpr std::int64_t waiters = 1;  // the queue is not empty: the word changes only under the bucket
@@ -67,7 +67,8 @@ class semaphore {
   bool take(std::ptrdiff_t n) noexcept {
     if (n < 0) [[unlikely]]
       misuse("acquire", n);
-    std::int64_t w = word_.load(std::memory_order_relaxed);
+    // seq_cst: what a release() that has returned left is seen (semaphore.cpp: grant).
+    std::int64_t w = word_.load(std::memory_order_seq_cst);
     while ((w & waiters) == 0 && w / permit >= n) {
       if (word_.compare_exchange_weak(w, w - n * permit, std::memory_order_acquire, std::memory_order_relaxed))
         return true;

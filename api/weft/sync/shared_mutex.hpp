@@ -71,7 +71,7 @@ class shared_mutex {
 
   // False also if a writer has waited for long.
   [[nodiscard]] bool try_lock_shared() noexcept {
-    return take_share() || ((word_.load(std::memory_order_relaxed) & writer) == 0 && try_lock_shared_slow());
+    return take_share() || ((word_.load(std::memory_order_seq_cst) & writer) == 0 && try_lock_shared_slow());
   }
 
   template <class Rep, class Period>
@@ -105,7 +105,8 @@ class shared_mutex {
 
   // If nobody is in the way, nor to be woken.
   bool take_share() noexcept {
-    std::uint32_t w = word_.load(std::memory_order_relaxed);
+    // seq_cst: an unlock() that has returned is seen (shared_mutex.cpp: pass_on).
+    std::uint32_t w = word_.load(std::memory_order_seq_cst);
     while ((w & (writer | waiters)) == 0) {
       if (word_.compare_exchange_weak(w, w + reader, std::memory_order_acquire, std::memory_order_relaxed)) return true;
     }

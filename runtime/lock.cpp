@@ -6,15 +6,15 @@
 // way. Queue and bell change only under the queue's mutex.
 //
 //     unlock                             who becomes a lock's first sleeper, or is that again, and is not on its way
-//     U1  free               (release)   W0  ++bell, then sleep for 50 us. Woken: done
+//     U1  free               (release)   W0  ++bell; the lock is free? then take it, else sleep for 50 us
 //     U2  compiler barrier               W1  heavy barrier (asymmetric.hpp)
 //     U3  the bell rings?    (plain)     W2  the lock is free? then take it, else sleep
 //
-//   If W2 finds the lock held, that holder's U1 was not visible at W1, so its U3 comes after W1 and sees the bell.
-//   Later holders likewise. So nobody sleeps on unseen. The barrier, which interrupts other processors, is seldom
-//   needed: an unlock misses the bell only if W0 falls between its U3 and the moment when its U1 is seen, and if no
-//   other one follows in 50 us. Whoever rings while it holds the lock (the next sleeper's bell, when it leaves the
-//   queue) needs none: its own U3 follows, and later holders acquire the lock after it.
+//   Whoever is woken looks again. If W2 finds the lock held, that holder's U1 was not visible at W1, so its U3 comes
+//   after W1 and sees the bell. Later holders likewise. So nobody sleeps on unseen. The barrier, which interrupts other
+//   processors, is seldom needed: an unlock misses the bell only if W0 falls between its U3 and the moment when its U1
+//   is seen, and if no other one follows in 50 us. Whoever rings while it holds the lock (the next sleeper's bell, when
+//   it leaves the queue) needs none: its own U3 follows, and later holders acquire the lock after it.
 //
 //   The bell is not in the lock, which may be gone right after U1: the address alone finds the queue, and who is queued
 //   under it waits for a lock that exists. If it is another one at the same place, it wakes without need.
@@ -144,7 +144,7 @@ void lock::acquire_slow() noexcept {
     if (first) {
       me.on_its_way = false;
       ring(bell);    // W0
-      if (take()) {  // only luck
+      if (take()) {  // else whoever has just given it back has heard no bell, and the 50 us would pass
         silence(bell);
         break;
       }

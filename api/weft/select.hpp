@@ -452,8 +452,8 @@ class select_case {
 };
 
 // The same for a list: a vector, an array, a part of one. A case may be used again in the next select; one that owned
-// an rvalue has sent it. A handler may change the list: take its own case out of it, for one; but
-// not while another select waits on that list.
+// an rvalue has sent it. A handler may change the list: take its own case out of it, for one; but not while another
+// select waits on that list.
 inline std::size_t select(std::span<const select_case> cases) {
   std::vector<detail::select_op> ops;
   std::vector<std::size_t> index_of;

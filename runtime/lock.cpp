@@ -28,6 +28,7 @@
 #include "runtime/clock.hpp"
 #include "runtime/fatal.hpp"
 #include "runtime/futex.hpp"
+#include "runtime/linked_list.hpp"
 #include "runtime/note.hpp"
 
 #include <memory>
@@ -74,28 +75,19 @@ struct sleeper {
   const lock* const wants;
   bool on_its_way = false;
   note woken;
-  sleeper* next = nullptr;
+  list_links<sleeper> in_queue;
 };
 
 // All under the mutex. `of` may be gone, unless it has a sleeper.
 struct alignas(cache_line) sleepers_queue {
   queue_mutex mutex;
-  sleeper* first = nullptr;
+  linked_list<sleeper, &sleeper::in_queue> sleepers;
 
   sleeper* first_of(const lock* of) const noexcept {
-    sleeper* s = first;
-    while (s && s->wants != of) s = s->next;
-    return s;
-  }
-  void push_back(sleeper* s) noexcept {
-    sleeper** end = &first;
-    while (*end) end = &(*end)->next;
-    *end = s;
-  }
-  void remove(sleeper* s) noexcept {
-    sleeper** at = &first;
-    while (*at != s) at = &(*at)->next;
-    *at = s->next;
+    for (sleeper* s : sleepers) {
+      if (s->wants == of) return s;
+    }
+    return nullptr;
   }
 };
 
@@ -138,7 +130,7 @@ void lock::acquire_slow() noexcept {
   lock_bell& bell = lock_bells[kind()];
   sleeper me(this);
   q.mutex.acquire_mutex();
-  q.push_back(&me);
+  q.sleepers.push_back(&me);
   for (;;) {
     const bool first = q.first_of(this) == &me;
     if (first) {
@@ -168,7 +160,7 @@ void lock::acquire_slow() noexcept {
     if (taken) break;
   }
   // The lock is ours, and we were its first sleeper: nobody else is woken.
-  q.remove(&me);
+  q.sleepers.erase(&me);
   if (q.first_of(this)) ring(bell);
   q.mutex.release_mutex();
 }

@@ -67,26 +67,19 @@ void destroy_state(task_state* t) noexcept {
   in_block ? rt::block_put(t) : free_aligned(t, align);
 }
 
-// The task is not done, as its run() is over: its goroutine was left behind, and may still run. False: it is done,
-// after all.
-WEFT_NOINLINE bool is_left_behind(task_state* t) noexcept {
+// The slow way: the goroutine is about to release the lock. Or, false, the task is not done, as its run() is over: its
+// goroutine was left behind, and may still run.
+WEFT_NOINLINE bool wait_for_release(task_state* t) noexcept {
   rt::runtime_scope scope;
   rt::lock_guard hold(t->mutex);
-  return !t->done.load(rt::relaxed);
-}
-
-// The goroutine is about to release the lock.
-WEFT_NOINLINE void wait_for_release(task_state* t) noexcept {
-  rt::runtime_scope scope;
-  rt::lock_guard hold(t->mutex);
+  return t->done.load(rt::relaxed);
 }
 
 }  // namespace
 
 void task_drop(task_state* t) noexcept {
-  if (WEFT_UNLIKELY(!t->done.load(rt::acquire)) && is_left_behind(t)) return;
-  if (WEFT_UNLIKELY(!t->mutex.is_free())) wait_for_release(t);
-  destroy_state(t);
+  const bool let_go = t->done.load(rt::acquire) && t->mutex.is_free();
+  if (WEFT_LIKELY(let_go) || wait_for_release(t)) destroy_state(t);
 }
 
 void* task_result(task_state* t) noexcept { return t->result; }

@@ -12,6 +12,11 @@ constinit std::array<sync_bucket, std::size_t{1} << mutex_bell_bits> buckets;
 
 sync_bucket& bucket_number(std::size_t i) noexcept { return buckets[i]; }
 
+void give_way() noexcept {
+  constexpr int pauses = 32;  // 0.7 us on a Zen 5; a word that is not contended is locked and unlocked 70 times
+  for (int i = 0; i < pauses; ++i) rt::cpu_relax();
+}
+
 void push_back(sync_queue& q, sync_waiter& w) noexcept {
   w.queued = true;
   if (!q.first) {

@@ -21,6 +21,12 @@ struct sync_queue {
   sync_waiter* first = nullptr;
 };
 
+// For who finds that another thread was faster at an atomic word. Two that change one word in turn make its cache line
+// pass between their processors for each change, which costs several times the change: the slower one pauses for as
+// long as tens of changes take, and the faster one makes those of its own (as a test-and-set lock backs off: Anderson,
+// "The Performance of Spin Lock Alternatives", 1990).
+WEFT_API void give_way() noexcept;
+
 // Out-of-line functions take deadlines: nanoseconds of the steady clock, never_ns for none.
 template <class Rep, class Period>
 std::int64_t deadline_in(const std::chrono::duration<Rep, Period>& d) noexcept {

@@ -67,13 +67,14 @@ class semaphore {
   bool take(std::ptrdiff_t n) noexcept {
     if (n < 0) [[unlikely]]
       misuse("acquire", n);
-    // seq_cst: what a release() that has returned left is seen (semaphore.cpp: grant).
-    std::int64_t w = word_.load(std::memory_order_seq_cst);
-    while ((w & waiters) == 0 && w / permit >= n) {
-      if (word_.compare_exchange_weak(w, w - n * permit, std::memory_order_acquire, std::memory_order_relaxed))
+    for (;;) {
+      // seq_cst: what a release() that has returned left is seen (semaphore.cpp: grant).
+      std::int64_t w = word_.load(std::memory_order_seq_cst);
+      if ((w & waiters) != 0 || w / permit < n) return false;
+      if (word_.compare_exchange_strong(w, w - n * permit, std::memory_order_acquire, std::memory_order_relaxed))
         return true;
+      detail::give_way();
     }
-    return false;
   }
 
   WEFT_API bool retake(std::ptrdiff_t n) noexcept;  // who waits may never come any more

@@ -85,11 +85,13 @@ class shared_mutex {
 
   // Fatal if no reader holds it.
   void unlock_shared() noexcept {
-    std::uint32_t w = word_.load(std::memory_order_relaxed);
-    while (w >= reader && (w >= 2 * reader || (w & waiters) == 0)) {
-      if (word_.compare_exchange_weak(w, w - reader, std::memory_order_release, std::memory_order_relaxed)) return;
+    for (;;) {
+      std::uint32_t w = word_.load(std::memory_order_relaxed);
+      if (w < reader || (w < 2 * reader && (w & waiters) != 0)) [[unlikely]]
+        return unlock_shared_slow();
+      if (word_.compare_exchange_strong(w, w - reader, std::memory_order_release, std::memory_order_relaxed)) return;
+      detail::give_way();
     }
-    unlock_shared_slow();
   }
 
  private:
@@ -105,12 +107,14 @@ class shared_mutex {
 
   // If nobody is in the way, nor to be woken.
   bool take_share() noexcept {
-    // seq_cst: an unlock() that has returned is seen (shared_mutex.cpp: pass_on).
-    std::uint32_t w = word_.load(std::memory_order_seq_cst);
-    while ((w & (writer | waiters)) == 0) {
-      if (word_.compare_exchange_weak(w, w + reader, std::memory_order_acquire, std::memory_order_relaxed)) return true;
+    for (;;) {
+      // seq_cst: an unlock() that has returned is seen (shared_mutex.cpp: pass_on).
+      std::uint32_t w = word_.load(std::memory_order_seq_cst);
+      if ((w & (writer | waiters)) != 0) return false;
+      if (word_.compare_exchange_strong(w, w + reader, std::memory_order_acquire, std::memory_order_relaxed))
+        return true;
+      detail::give_way();
     }
-    return false;
   }
 
   enum class side : bool { writer, reader };

@@ -5,6 +5,9 @@
 #include "sched/newcomers.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
 
 namespace weft::rt {
 
@@ -56,6 +59,25 @@ G* global_one(P* p, std::uint32_t max) noexcept {
   return global_get(p, max);
 }
 
+namespace {
+
+// Who has waited behind that many is in no cache any more, nor its page in the TLB.
+constexpr std::uint32_t cold_behind = 2048;
+
+// Starts loading what each of them needs when it goes on: where it does, and the frames above that, as far as those of
+// a goroutine reach that waits in a function which its own calls. One after the other, as they run, each would wait for
+// three or four lines in a row. They are on no queue, so nobody writes their contexts. (Inline: GCC 12 takes a function
+// that does nothing but prefetch for one without effect, and drops the call.)
+[[gnu::always_inline]] inline void load_ahead(std::span<G* const> gs) noexcept {
+  constexpr std::ptrdiff_t line = 64, lines = 8;
+  for (const G* g : gs) {
+    auto* at = static_cast<const std::byte*>(g->context);
+    for (std::ptrdiff_t i = 0; at && i < lines; ++i) __builtin_prefetch(at + i * line);
+  }
+}
+
+}  // namespace
+
 G* global_get(P* p, std::uint32_t max) noexcept {
   auto size = static_cast<std::uint32_t>(sched.global.size());
   if (size == 0) return nullptr;
@@ -63,15 +85,16 @@ G* global_get(P* p, std::uint32_t max) noexcept {
   std::uint32_t n = std::min(size, size / sched.procs.load(relaxed) + 1);
   if (max > 0) n = std::min(n, max);
   n = std::min({n, run_queue_size / 2, p->runq.room() + 1});
-  G* g = sched.global.pop_front();
+  std::array<G*, run_queue_size / 2> batch;
+  for (std::uint32_t i = 0; i < n; ++i) batch[i] = sched.global.pop_front();  // before a thief can find it in the ring
+  if (size >= cold_behind) load_ahead({batch.data(), n});
   for (std::uint32_t i = 1; i < n; ++i) {
-    G* more = sched.global.pop_front();  // off this list before a thief can find it in the ring
-    bool fits = p->runq.put(more, run_queue::barrier::no);
+    bool fits = p->runq.put(batch[i], run_queue::barrier::no);
     WEFT_CHECK(fits, "P {} has room for {} and took no goroutine", p->id, p->runq.room());
     (void)fits;
   }
   sched.global_size.store(static_cast<std::uint32_t>(sched.global.size()), relaxed);
-  return g;
+  return batch[0];
 }
 
 }  // namespace weft::rt

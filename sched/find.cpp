@@ -3,6 +3,7 @@
 #include "sched/find.hpp"
 
 #include "netpoll/netpoll.hpp"
+#include "runtime/deadline_clock.hpp"
 #include "sched/io.hpp"
 #include "sched/newcomers.hpp"
 #include "sched/park.hpp"
@@ -64,7 +65,7 @@ void plan_next_look(P* p, nanos now, nanos next_timer) noexcept {
   }
   nanos in = look_every;
   if (next_timer != 0) in = next_timer > now ? std::min(next_timer - now, look_every) : refill_every;
-  p->next_look.store(cpu_ticks() + static_cast<std::uint64_t>(in) * sched.ticks_per_us.load(relaxed) / 1000 + 1,
+  p->next_look.store(cpu_ticks() + static_cast<std::uint64_t>(in) * cpu_tick_rate.per_us / 1000 + 1,
                      relaxed);
 }
 

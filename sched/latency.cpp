@@ -15,8 +15,8 @@ WEFT_NOINLINE void count_latency(P* p, G* g) noexcept {
   if (!(g->marks() & mark::timed)) return;
   g->clear_mark(mark::timed);
   // Two processors' counters may differ a little.
-  nanos ticks = std::max<nanos>(static_cast<nanos>(cpu_ticks()) - g->wait_since.load(relaxed), 0);
-  auto ns = static_cast<std::uint64_t>(ticks) * 1000 / sched.ticks_per_us.load(relaxed);
+  const nanos passed = std::max<nanos>(static_cast<nanos>(cpu_ticks()) - g->wait_since.load(relaxed), 0);
+  auto ns = static_cast<std::uint64_t>(passed) * 1000 / cpu_tick_rate.per_us;
   std::size_t bucket = ns == 0 ? 0 : static_cast<std::size_t>(std::bit_width(ns)) - 1;
   p->count.latency[std::min(bucket, p->count.latency.size() - 1)].add();
 }

@@ -4,7 +4,7 @@
 // (G::marks). Those that yield are left out: it would cost more than the rest of a yield.
 #pragma once
 
-#include "runtime/clock.hpp"
+#include "runtime/deadline_clock.hpp"
 #include "sched/scheduler.hpp"
 
 namespace weft::rt {

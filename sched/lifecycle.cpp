@@ -10,6 +10,7 @@
 
 #include "netpoll/netpoll.hpp"
 #include "runtime/copies.hpp"
+#include "runtime/deadline_clock.hpp"
 #include "runtime/g_pool.hpp"
 #include "runtime/held_locks.hpp"
 #include "runtime/report.hpp"
@@ -37,18 +38,6 @@ namespace {
 constinit atomic<bool> started{false};
 
 void leave_runtime_of(thread_state* ts) noexcept { leave_runtime(static_cast<M*>(ts)); }
-
-void calibrate_ticks() noexcept {
-  static bool done = false;
-  if (done) return;
-  done = true;
-  constexpr nanos span = 200 * microsecond;
-  std::uint64_t ticks = cpu_ticks();
-  nanos begin = nanotime(), end;
-  while ((end = nanotime()) - begin < span) {}
-  std::uint64_t per_us = (cpu_ticks() - ticks) * microsecond / static_cast<std::uint64_t>(end - begin);
-  sched.ticks_per_us.store(per_us ? per_us : 1, relaxed);
-}
 
 void ready_if_not_abandoned(G* g) noexcept {
   if (g->claim(no_ticket)) ready(g);
@@ -191,7 +180,7 @@ void start_runtime(const scheduler_options& options) {
       static int registered = std::atexit(show_all_to_leak_sanitizer);
       (void)registered;
     }
-    calibrate_ticks();
+    measure_ticks();
     reset();
     sched.options = options;
     if (options.hazard) watch_mutexes();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/context.hpp"
+#include "runtime/deadline_clock.hpp"
 #include "runtime/linked_list.hpp"
 #include "runtime/note.hpp"
 #include "runtime/overflow.hpp"
@@ -66,6 +67,7 @@ struct alignas(cache_line) M : thread_state {
   bool leaves = false;        // this M: it idled for long, and its thread ends
   bool begins_idle = false;   // set before its thread starts
 
+  deadline_clock clock;  // this M
   random_source random;
   G g0;
   stack thread_stack;  // g0's

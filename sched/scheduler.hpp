@@ -153,8 +153,6 @@ struct scheduler {
   atomic<std::uint64_t> came_back{0};        // queued again by Ms without a P; written under mutex
   atomic<std::uint64_t> thread_wakeups{0};   // written under mutex
   atomic<std::uint64_t> polls_by_others{0};
-
-  atomic<std::uint64_t> ticks_per_us{1000};  // of cpu_ticks, measured when a run() begins
 };
 
 extern never_destroyed<scheduler> the_scheduler;

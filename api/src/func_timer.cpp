@@ -75,8 +75,7 @@ class func_timer_core : public func_timer_setting, public rt::timer {
     if (never) {
       rt::del_timer(this);
     } else {
-      const rt::nanos when = rt::saturating_add(rt::nanotime(), ns < 0 ? 0 : ns);
-      rt::rearm_timer(m, this, {when, 0, fire, setting + 1});
+      rt::rearm_timer(m, this, {deadline_after(ns < 0 ? 0 : ns), 0, fire, setting + 1});
     }
     ++setting;
   }

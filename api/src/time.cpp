@@ -67,7 +67,8 @@ void sleep_until_ns(std::int64_t deadline) {
 void sleep_ns(std::int64_t ns) {
   if (ns <= 0) return;
   rt::runtime_scope scope;
-  std::int64_t deadline = deadline_after(ns);
+  // By the clock itself, as a sleep is waited for.
+  std::int64_t deadline = ns >= never_ns ? rt::forever : rt::saturating_add(rt::nanotime(), ns);
   if (!scope.m()) return sleep_as_thread(deadline);
   sleep_as_goroutine(scope, on_grid(deadline, ns, scope.m()->p.load(rt::relaxed)->timers.size()));
 }
@@ -87,7 +88,7 @@ class timer_core {
   // All that follows: under chan.mutex.
 
   void set(std::int64_t ns, std::int64_t period_ns) noexcept {
-    when = ns >= never_ns ? rt::forever : rt::saturating_add(rt::nanotime(), ns < 0 ? 0 : ns);
+    when = instant_after(ns < 0 ? 0 : ns);
     period = period_ns >= never_ns ? 0 : period_ns;
     unsent = true;
   }
@@ -113,21 +114,22 @@ class timer_core {
   }
 
   void put_into_heap() {
-    if (when == rt::forever) {
+    if (when.at == rt::forever) {
       rt::del_timer(&node);
     } else {
-      rt::rearm_timer(rt::this_m(), &node, {when, period, fire, seq});
+      rt::rearm_timer(rt::this_m(), &node, {when.due(), period, fire, seq});
     }
   }
 
   // A ticker goes on with the first tick after now.
   void skip_to(rt::nanos now) noexcept {
-    if (when <= now) when = rt::saturating_add(when, period * (1 + (now - when) / period));
+    const rt::nanos late = now - when.at;
+    if (late >= 0) when.at = rt::saturating_add(when.at, period * (1 + late / period));
   }
 
-  // The value that was due at `when`; from then on the next one is.
+  // The value that was due, `when`; from then on the next one is.
   time_point take_due(rt::nanos now) noexcept {
-    time_point value{std::chrono::nanoseconds(when)};
+    time_point value{std::chrono::nanoseconds(when.at)};
     if (period == 0) {
       unsent = false;
     } else {
@@ -150,10 +152,10 @@ class timer_core {
     {
       rt::lock_guard hold(t->chan.mutex);
       // Stopped or reset meanwhile, or sent already by somebody who looked. The clock decides, not the instant that the
-      // heap says was due: a ticker's `when` skips ticks by a later clock than the heap, and may be ahead of that.
+      // heap says was due: a ticker's instant skips ticks by a later clock than the heap, and may be ahead of that.
       if (fired_seq != t->seq || !t->unsent) return;
       rt::nanos now = rt::nanotime();
-      if (now < t->when) return;
+      if (now < t->when.at) return;
       to_wake = t->send(now);
       if (!to_wake) rt::del_timer(&t->node);  // nobody waits: a ticker's next tick need not be noticed
     }
@@ -169,7 +171,7 @@ class timer_core {
   chan_core chan;
   time_point slot;
   // under chan.mutex:
-  rt::nanos when = 0;
+  instant when{0, 0};
   std::int64_t period = 0;  // 0: once
   std::uint64_t seq = 0;
   bool unsent = false;  // the value for `when` was not sent
@@ -187,7 +189,7 @@ void timer_catch_up(chan_core* c) noexcept {
     return;
   }
   rt::nanos now = rt::nanotime();
-  if (now < t->when) return;
+  if (now < t->when.at) return;
   time_point value = t->take_due(now);
   c->push(&value);  // the caller takes it at once
 }

@@ -1,0 +1,80 @@
+// The clock for deadlines that are set far more often than they are waited for: less than half the price
+// of the real one.
+//
+// Most of a look at the clock is the fence before the processor's counter is read. Here a thread goes on from its last
+// look by the counter alone, without a fence, for a microsecond. Beside the thread's own looks at the clock, before and
+// after, what it finds is right. Beside what it knows otherwise it may be too early, by less than `slack`:
+//   - A counter that is read without a fence may be older than what was read from memory before it, by as long as a
+//     read from memory takes: another thread's time, say, from a cache line for which that thread contends. A little
+//     more than 500 ns were seen, once in a million reads.
+//   - The kernel may let its clock run faster than it did when the counter was measured, so as to catch up with the
+//     world's: by 8 % of the microsecond, which is chrony's limit.
+// So who is woken for a deadline that was set by this clock is woken `slack` after it.
+#pragma once
+
+#include "runtime/clock.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace weft::rt {
+
+// What is known of cpu_ticks and of looks at the clock, in ticks; constants once a runtime has run.
+struct tick_rate {
+  std::uint64_t per_us = 1000;
+  // For how many ticks a thread goes on by the counter; 0: never, as the clock does not follow the counter.
+  std::uint64_t span = 0;
+  std::uint64_t ns_shifted = 0;  // of one tick, rounded up, times 2^32
+  std::uint64_t look = 0;        // what a look takes at least
+};
+inline constinit tick_rate cpu_tick_rate;
+
+// The clock, and what the counter said at that time; where the look took longer than it does, nobody knows when in
+// between the clock was read.
+struct clock_look {
+  nanos clock;
+  std::uint64_t count;
+  std::uint64_t took;
+
+  bool is_sure() const noexcept { return took <= cpu_tick_rate.look + cpu_tick_rate.look / 4; }
+};
+inline clock_look look_at_clock() noexcept {
+  const std::uint64_t before = cpu_ticks();
+  const nanos clock = nanotime();
+  // Hardly before half-way, so that a look at the clock just before is never later.
+  return {clock, before + cpu_tick_rate.look * 3 / 8, cpu_ticks() - before};
+}
+
+// Measures them, once. Takes a fraction of a millisecond; nobody else may use them yet.
+void measure_ticks() noexcept;
+
+// One thread's.
+class deadline_clock {
+ public:
+  static constexpr nanos slack = microsecond;
+
+  // Never less than it said before.
+  nanos now() noexcept { return at(cpu_ticks()); }
+
+  // At what the counter just said.
+  nanos at(std::uint64_t count) noexcept {
+    // A counter that was set back, as that of a machine that was moved, has passed more than any span.
+    const std::uint64_t passed = count - looked_at_;
+    if (passed >= cpu_tick_rate.span) return look();
+    return said_ = std::max(said_, base_ + static_cast<nanos>((passed * cpu_tick_rate.ns_shifted) >> 32));
+  }
+
+ private:
+  nanos look() noexcept {
+    const clock_look l = look_at_clock();
+    base_ = l.clock;
+    looked_at_ = l.is_sure() ? l.count : l.count - cpu_tick_rate.span;  // not sure: the next one looks again
+    return said_ = std::max(said_, base_);
+  }
+
+  std::uint64_t looked_at_ = 0;
+  nanos base_ = 0;  // the clock then
+  nanos said_ = 0;
+};
+
+}  // namespace weft::rt

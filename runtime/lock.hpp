@@ -4,7 +4,7 @@
 // lock.cpp). A thread that finds it held spins briefly, but not while a sleeper waits to be woken, and then sleeps in a
 // queue that is found by the lock's address. With many contenders one spins, one is on its way and the others are
 // asleep, so the lock does not collapse. Ranks say in which order locks may be taken; builds with WEFT_CHECKS verify
-// it.
+// it. While there is one P, locks that only goroutines take need no locked instruction at all (goroutine_lock).
 #pragma once
 
 #include "runtime/atomic.hpp"
@@ -87,6 +87,16 @@ class lock {
   }
   WEFT_NOINLINE void wake_sleeper() noexcept;
 
+ protected:
+  // As the only one who may take it now.
+  bool take_plainly() noexcept {
+    if (word_.load(relaxed) != free_word) return false;
+    check_rank();
+    word_.store(held, relaxed);
+    note_acquired();
+    return true;
+  }
+
  private:
   static constexpr std::uint32_t free_word = 0, held = 1;
 
@@ -117,15 +127,34 @@ class lock {
 #endif
 };
 
+// The only P is held by whoever takes a goroutine_lock, and no plain thread takes any: sched/alone.cpp.
+inline constinit atomic<bool> alone{false};
+
+// A lock that is taken only inside the runtime, by who holds a P, or by a plain thread; and given back before the P is.
+// While `alone`, taking it is a plain store. A lock that is held all the same is waited for as any other.
+class goroutine_lock : public lock {
+ public:
+  using lock::lock;
+
+  void acquire_lock() noexcept {
+    if (!take_alone()) lock::acquire_lock();
+  }
+  bool try_acquire_lock() noexcept { return take_alone() || lock::try_acquire_lock(); }
+
+ private:
+  bool take_alone() noexcept { return alone.load(relaxed) && take_plainly(); }
+};
+
+template <class Lock>
 class [[nodiscard]] lock_guard {
  public:
-  explicit lock_guard(lock& l) noexcept : lock_(l) { lock_.acquire_lock(); }
+  explicit lock_guard(Lock& l) noexcept : lock_(l) { lock_.acquire_lock(); }
   ~lock_guard() { lock_.release_lock(); }
   lock_guard(const lock_guard&) = delete;
   lock_guard& operator=(const lock_guard&) = delete;
 
  private:
-  lock& lock_;
+  Lock& lock_;
 };
 
 }  // namespace weft::rt

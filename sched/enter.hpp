@@ -21,6 +21,7 @@
 #pragma once
 
 #include "runtime/asymmetric.hpp"
+#include "sched/alone.hpp"
 #include "sched/scheduler.hpp"
 
 namespace weft::rt {
@@ -40,12 +41,23 @@ inline bool announce_entry(M* m, std::uint32_t depth) noexcept {
   return m->requests.load(relaxed) == 0;  // E3
 }
 
-inline M* enter_runtime() noexcept {
-  M* m = this_m();
-  if (!m) return nullptr;
+inline M* enter_runtime_on(M* m) noexcept {
   std::uint32_t depth = m->depth.load(relaxed);
   if (WEFT_LIKELY(announce_entry(m, depth))) return m;
   return depth != 0 ? m : enter_slow(m);
+}
+
+inline M* enter_runtime() noexcept {
+  M* m = this_m();
+  if (WEFT_LIKELY(m != nullptr)) return enter_runtime_on(m);
+  note_plain_thread();
+  return nullptr;
+}
+
+// For who takes no goroutine_lock.
+inline M* enter_without_locks() noexcept {
+  M* m = this_m();
+  return m ? enter_runtime_on(m) : nullptr;
 }
 
 // `m`: what enter_runtime returned, or the M that the last suspension came back on.
@@ -66,6 +78,7 @@ inline M* try_enter_runtime() noexcept {
 class [[nodiscard]] runtime_scope {
  public:
   runtime_scope() noexcept : m_(enter_runtime()) {}
+  explicit runtime_scope(M* entered) noexcept : m_(entered) {}
   ~runtime_scope() { leave_runtime(m_); }
   runtime_scope(const runtime_scope&) = delete;
   runtime_scope& operator=(const runtime_scope&) = delete;

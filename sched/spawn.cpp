@@ -166,7 +166,7 @@ void begin_room_for_goroutines(std::size_t stack_size) {
 }
 
 G* spawn_begin(std::size_t stack_size) {
-  runtime_scope scope;
+  runtime_scope scope(enter_without_locks());
   P* p = scope.m() ? scope.m()->p.load(relaxed) : nullptr;
   const std::uint64_t run = p ? 0 : sched.run_number.load(acquire);
   G* g = p ? take_free_g(p) : nullptr;
@@ -189,7 +189,7 @@ G* spawn_begin(std::size_t stack_size) {
 
 void* large_closure_room(G* g, std::size_t size, std::size_t align) {
   if (!g->own_stack) {
-    runtime_scope scope;
+    runtime_scope scope(enter_without_locks());
     give_stack(g, sched.default_stacks.load(relaxed));
   }
   return reserve_closure(g, size, align);
@@ -240,7 +240,7 @@ void empty_all_caches() noexcept {
 }
 
 std::uint64_t spawn_commit(G* g) noexcept {
-  runtime_scope scope;
+  runtime_scope scope(enter_without_locks());
   P* p = scope.m() ? scope.m()->p.load(relaxed) : nullptr;
   help h = help::now;
   std::uint64_t id = next_id(p);

@@ -10,6 +10,7 @@
 
 #include "sched/world.hpp"
 
+#include "sched/alone.hpp"
 #include "sched/newcomers.hpp"
 #include "sched/park.hpp"
 #include "sched/preempt.hpp"
@@ -168,6 +169,7 @@ void release_world() noexcept {
 void set_number_of_procs(std::uint32_t n) noexcept {
   sched.procs.store(n, release);
   sched.all_ps[0].load(relaxed)->runq.set_alone(n == 1);
+  begin_alone(n);
 }
 
 std::uint32_t set_procs(std::uint32_t n) {

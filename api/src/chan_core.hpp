@@ -288,7 +288,7 @@ class chan_core {
   }
 
   rt::atomic<std::uint32_t> references{1};
-  rt::lock mutex{rt::lock_rank::channel};
+  rt::goroutine_lock mutex{rt::lock_rank::channel};
   rt::atomic<bool> closed{false};
   const bool words;             // to move an element is to copy a word, or nothing
   timer_core* timer = nullptr;  // of a timer or ticker: shows size and capacity 0

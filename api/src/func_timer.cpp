@@ -31,7 +31,7 @@ constexpr rt::nanos retry_spawn = 10 * rt::millisecond;
 
 // What stop touches comes first, and the node's state after it: one cache line, among a million timers.
 struct func_timer_setting {
-  rt::lock mutex{rt::lock_rank::channel};
+  rt::goroutine_lock mutex{rt::lock_rank::channel};
   rt::atomic<std::uint32_t> handles{1};
   std::uint64_t setting = 0;  // under mutex. Odd: pending
 };

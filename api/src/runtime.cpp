@@ -10,6 +10,7 @@
 #include "runtime/report.hpp"
 #include "runtime/stack.hpp"
 #include "runtime/stack_use.hpp"
+#include "sched/alone.hpp"
 #include "sched/dump.hpp"
 #include "sched/lifecycle.hpp"
 #include "sched/locked.hpp"
@@ -98,6 +99,7 @@ void run_main(const options& o, void (*main)(void*), void* arg) {
       bool sysmon = false;
       ~stopper() {
         if (sysmon) rt::stop_sysmon();
+        rt::end_alone();
         ring_for_all(+1);
         rt::stop_runtime();
         ring_for_all(-1);

@@ -22,7 +22,7 @@ namespace weft::detail {
 
 class task_state {
  public:
-  rt::lock mutex{rt::lock_rank::sync};
+  rt::goroutine_lock mutex{rt::lock_rank::sync};
   rt::atomic<bool> done{false};
   bool has_value = false;
   bool detached = false;  // under mutex: the goroutine frees it

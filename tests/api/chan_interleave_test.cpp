@@ -225,6 +225,7 @@ namespace weft::rt {
 thread_state* this_thread_or_null() noexcept { return &the_world->present().m; }
 thread_state* begin_foreign_thread() noexcept { return nullptr; }
 M* enter_slow(M* m) noexcept { return m; }
+void plain_thread_comes() noexcept {}
 
 namespace {
 

@@ -17,7 +17,7 @@ using weft::chan;
 
 namespace {
 
-std::atomic<bool> stops_at_new_stack{false}, at_new_stack{false}, answered{false}, in_time{false};
+std::atomic<bool> came{false}, stops_at_new_stack{false}, at_new_stack{false}, answered{false}, in_time{false};
 std::atomic<bool> kernel_does_half{false};
 
 // Reading there is impossible.
@@ -50,10 +50,13 @@ TEST_CASE("new stack: while it is made for the next goroutine, what the last one
       [] {
         chan<int> c;
         std::thread other([&] {
+          chan<int>(1).send(1);  // the first time a thread waits for who is in the runtime (sched/alone.cpp)
+          came = true;
           stay_until(at_new_stack);
           c.try_send(1);
           answered = true;
         });
+        CHECK(weft::test::eventually([&] { return came.load(); }));
         // As many as a P keeps free, and one more.
         std::vector<weft::task<void>> all;
         for (std::size_t i = 0; i <= rt::p_cache; ++i) all.push_back(weft::spawn([] { weft::yield(); }));

@@ -1,5 +1,6 @@
 #include "tests/support/simulation.hpp"
 
+#include "sched/alone.hpp"
 #include "sched/find.hpp"
 #include "sched/runqueues.hpp"
 
@@ -97,6 +98,7 @@ bool work_in_rings() {
 simulation::simulation(std::uint64_t seed) : interleaving(seed), procs_(1 + static_cast<unsigned>(seed % 3)) {
   present = this;
   rt::sched.next_m_id = 1;  // their random numbers
+  rt::plain_threads_seen.store(rt::plain_threads::none, rt::relaxed);
   stall_threads();
   keep_stores();
 }

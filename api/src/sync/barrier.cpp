@@ -35,7 +35,7 @@ void barrier_core::next_phase() noexcept {
 
 void barrier_core::wait_slow(std::uint64_t phase) {
   rt::runtime_scope scope;
-  rt::lock& bucket = queue_lock(this);
+  rt::goroutine_lock& bucket = queue_lock(this);
   bucket.acquire_lock();
   if (phase_.load(rt::acquire) != phase) {
     bucket.release_lock();

@@ -34,7 +34,7 @@ bool condition_variable::wait_slow(mutex* m, bool owned, std::int64_t deadline) 
   bool notified = true;
   {
     rt::runtime_scope scope;
-    rt::lock& bucket = queue_lock(this);
+    rt::goroutine_lock& bucket = queue_lock(this);
     sync_waiter w(scope.g());
     held_locks held{&bucket, m};
     bucket.acquire_lock();

@@ -37,7 +37,7 @@ bool countdown::to_zero(std::int64_t n) noexcept {
 bool countdown::wait_slow(std::int64_t deadline, countdown_of what) {
   rt::runtime_scope scope;
   if (deadline < never_ns && deadline <= rt::nanotime()) return is_zero();
-  rt::lock& bucket = queue_lock(this);
+  rt::goroutine_lock& bucket = queue_lock(this);
   bucket.acquire_lock();
   for (std::int64_t w = word_.load(rt::acquire); (w & waiters) == 0;) {
     if (w == 0) {

@@ -21,7 +21,7 @@ void event::set_slow() noexcept {
 bool event::wait_slow(std::int64_t deadline) const {
   rt::runtime_scope scope;
   if (deadline < never_ns && deadline <= rt::nanotime()) return is_set();
-  rt::lock& bucket = queue_lock(this);
+  rt::goroutine_lock& bucket = queue_lock(this);
   bucket.acquire_lock();
   for (std::uint32_t w = word_.load(rt::acquire); w != waiters;) {
     if (w == is_on) {

@@ -47,7 +47,7 @@ bool look(int times, Try try_to_lock) noexcept {
 //   give_up()        w does not want it any more, and is still queued
 // all but the first under the bucket.
 template <class Lock>
-bool lock_as_heir(rt::runtime_scope& scope, heir_waiter& w, rt::lock& bucket, rt::wait_reason why,
+bool lock_as_heir(rt::runtime_scope& scope, heir_waiter& w, rt::goroutine_lock& bucket, rt::wait_reason why,
                   std::int64_t deadline, Lock lock) {
   constexpr rt::nanos thread_looks_again = 100 * rt::millisecond;
   w.since = rt::nanotime();

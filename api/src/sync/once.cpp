@@ -15,7 +15,7 @@ bool once_flag::begin() {
   if (word_.compare_exchange_strong(w, running, rt::acquire, rt::acquire)) return true;
   if (w == set) return false;
   rt::runtime_scope scope;
-  rt::lock& bucket = queue_lock(this);
+  rt::goroutine_lock& bucket = queue_lock(this);
   for (;;) {
     bucket.acquire_lock();
     for (w = word_.load(rt::acquire); w != running_with_waiters;) {

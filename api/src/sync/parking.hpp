@@ -28,7 +28,7 @@ namespace weft::detail {
 struct mutex_waiter;
 
 struct alignas(rt::cache_line) sync_bucket {
-  rt::lock mutex{rt::lock_rank::sync};
+  rt::goroutine_lock mutex{rt::lock_rank::sync};
   mutex_waiter* queues = nullptr;  // of mutexes (mutex.cpp): each one's first waiter
 };
 
@@ -40,7 +40,7 @@ inline sync_bucket& bucket_of(const void* object) noexcept { return bucket_numbe
 void ring_for_all(int change) noexcept;
 
 // The lock for an object's queue.
-inline rt::lock& queue_lock(const void* object) noexcept { return bucket_of(object).mutex; }
+inline rt::goroutine_lock& queue_lock(const void* object) noexcept { return bucket_of(object).mutex; }
 
 struct sync_waiter {
   explicit sync_waiter(rt::G* waiting) noexcept : g(waiting) {}
@@ -83,13 +83,13 @@ class wake_list {
 };
 
 // Waits until readied. The caller holds `held`, through which others find its waiter; it is not held afterwards.
-void block(rt::runtime_scope& scope, rt::lock& held, rt::wait_reason why) noexcept;
+void block(rt::runtime_scope& scope, rt::goroutine_lock& held, rt::wait_reason why) noexcept;
 
 // The same until `deadline` (no time limit: never_ns). False: the time has passed, and w may still be queued. If there
 // is no memory for a timer, leave() unlinks w, under `held`, and std::bad_alloc follows.
 template <class Leave>
-bool block_once(rt::runtime_scope& scope, sync_waiter& w, rt::lock& held, rt::wait_reason why, std::int64_t deadline,
-                Leave leave) {
+bool block_once(rt::runtime_scope& scope, sync_waiter& w, rt::goroutine_lock& held, rt::wait_reason why,
+                std::int64_t deadline, Leave leave) {
   w.ticket = deadline >= never_ns ? rt::no_ticket : w.g->begin_wait();
   bool timed_out;
   try {
@@ -104,8 +104,8 @@ bool block_once(rt::runtime_scope& scope, sync_waiter& w, rt::lock& held, rt::wa
 
 // The same, and when the time has passed, w is unlinked, too.
 template <class Leave>
-bool block_until(rt::runtime_scope& scope, sync_waiter& w, rt::lock& held, rt::wait_reason why, std::int64_t deadline,
-                 Leave leave) {
+bool block_until(rt::runtime_scope& scope, sync_waiter& w, rt::goroutine_lock& held, rt::wait_reason why,
+                 std::int64_t deadline, Leave leave) {
   if (block_once(scope, w, held, why, deadline, leave)) return true;
   rt::lock_guard hold(held);
   if (w.queued) leave();

@@ -45,7 +45,7 @@ bool semaphore::acquire_slow(std::ptrdiff_t n, std::int64_t deadline) {
   rt::runtime_scope scope;
   skip_abandoned();
   if (deadline < never_ns && deadline <= rt::nanotime()) return take(n);
-  rt::lock& bucket = queue_lock(this);
+  rt::goroutine_lock& bucket = queue_lock(this);
   bucket.acquire_lock();
   for (std::int64_t w = word_.load(rt::relaxed); (w & waiters) == 0;) {
     bool enough = w / permit >= n;

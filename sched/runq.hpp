@@ -109,7 +109,7 @@ class basic_run_queue {
   std::uint32_t room() const noexcept { return Capacity - (tail_.load(relaxed) - head_.load(acquire)); }
 
   // While the world is stopped.
-  void set_alone(bool alone) noexcept { alone_ = alone; }
+  void set_alone(bool only_p) noexcept { alone_ = only_p; }
 
   // --- anybody
 

@@ -99,7 +99,7 @@ void run_main(const options& o, void (*main)(void*), void* arg) {
       bool sysmon = false;
       ~stopper() {
         if (sysmon) rt::stop_sysmon();
-        rt::end_alone();
+        rt::end_alone();  // this thread takes locks of goroutines itself now
         ring_for_all(+1);
         rt::stop_runtime();
         ring_for_all(-1);

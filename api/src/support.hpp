@@ -28,7 +28,12 @@ inline void free_aligned(void* block, std::size_t align) noexcept {
   ::operator delete (block, std::align_val_t{align});
 }
 
-// `d` ns from now; rt::forever if that is too far. Who looks at the clock finds it past from `at` on; who is woken for
+// `d` ns from now, by the clock itself; rt::forever if that is too far.
+inline rt::nanos clock_after(std::int64_t d) noexcept {
+  return d >= detail::never_ns ? rt::forever : rt::saturating_add(rt::nanotime(), d);
+}
+
+// The same for less, where it is seldom waited out. Who looks at the clock finds it past from `at` on; who is woken for
 // it is woken when it is `due`, so that no clock that anybody looked at says that it is early (deadline_clock.hpp).
 struct instant {
   rt::nanos at;
@@ -37,10 +42,9 @@ struct instant {
   rt::nanos due() const noexcept { return rt::saturating_add(at, slack); }
 };
 inline instant instant_after(std::int64_t d) noexcept {
-  if (d >= detail::never_ns) return {rt::forever, 0};
   rt::M* m = rt::this_m();
   // What is due at once is due by any clock.
-  if (!m || d <= 0) return {rt::saturating_add(rt::nanotime(), d), 0};
+  if (!m || d <= 0 || d >= detail::never_ns) return {clock_after(d), 0};
   return {rt::saturating_add(m->clock.now(), d), rt::deadline_clock::slack};
 }
 inline rt::nanos deadline_after(std::int64_t d) noexcept { return instant_after(d).due(); }

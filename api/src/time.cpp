@@ -67,8 +67,7 @@ void sleep_until_ns(std::int64_t deadline) {
 void sleep_ns(std::int64_t ns) {
   if (ns <= 0) return;
   rt::runtime_scope scope;
-  // By the clock itself, as a sleep is waited for.
-  std::int64_t deadline = ns >= never_ns ? rt::forever : rt::saturating_add(rt::nanotime(), ns);
+  std::int64_t deadline = clock_after(ns);  // a sleep is waited out
   if (!scope.m()) return sleep_as_thread(deadline);
   sleep_as_goroutine(scope, on_grid(deadline, ns, scope.m()->p.load(rt::relaxed)->timers.size()));
 }

@@ -43,4 +43,13 @@ inline std::uint64_t cpu_ticks() noexcept {
 #endif
 }
 
+// What was read from memory before has come when this is over; what follows begins then.
+inline void wait_for_loads() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_lfence();
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");
+#endif
+}
+
 }  // namespace weft::rt

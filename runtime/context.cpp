@@ -54,6 +54,7 @@ void begin_on(G* g, stack* s) noexcept {
   if (WEFT_UNLIKELY(asan_running())) {
     // The last user of this stack left frames that never returned.
     __asan_unpoison_memory_region(s->lo, static_cast<std::size_t>(top - s->lo));
+    g->fake_stack = nullptr;
   }
   if (WEFT_UNLIKELY(tsan_running())) {
     if (s->fiber && ++s->fiber_uses >= fiber_uses_at_most) {
@@ -66,7 +67,6 @@ void begin_on(G* g, stack* s) noexcept {
   g->context = make_context<first_frame>(top, g->floating);
   g->exceptions = {};
   g->saved_errno = 0;
-  g->fake_stack = nullptr;
 }
 
 void begin_in_place(thread_state* ts, G* from, G* to) noexcept {

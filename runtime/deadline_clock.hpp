@@ -39,6 +39,7 @@ struct clock_look {
   bool is_sure() const noexcept { return took <= cpu_tick_rate.look + cpu_tick_rate.look / 4; }
 };
 inline clock_look look_at_clock() noexcept {
+  wait_for_loads();  // else the clock does, after the counter was read, and it is not known for how long
   const std::uint64_t before = cpu_ticks();
   const nanos clock = nanotime();
   // Hardly before half-way, so that a look at the clock just before is never later.

@@ -69,15 +69,21 @@ struct float_control {
 using wait_ticket = std::uint64_t;
 inline constexpr wait_ticket no_ticket = 0;
 
-// What a dispatcher has to know of a goroutine. In one byte, as each dispatch looks at it.
+// What may be seldom said of a goroutine. In one byte, as each dispatch looks at it.
 namespace mark {
 inline constexpr std::uint8_t locked_to_thread = 1;  // lock_os_thread
 inline constexpr std::uint8_t timed = 2;             // how long it is runnable is measured (latency.hpp)
 inline constexpr std::uint8_t pinned_to_thread = 4;  // pin: one thread, which runs others, too
 inline constexpr std::uint8_t ended = 8;             // what it ran has returned, and is destroyed
+inline constexpr std::uint8_t system = 16;           // ours: not counted, not shown
+inline constexpr std::uint8_t uses_seldom = 32;  // some of what is "seldom" used in a G is: to be cleaned at its end
 inline constexpr std::uint8_t tied = locked_to_thread | pinned_to_thread;
+inline constexpr std::uint8_t for_dispatcher = tied | timed;
 }  // namespace mark
 
+// Four cache lines. A goroutine that only runs needs the first two, and the third if it has a closure: each line more
+// is one that has to come from another processor's cache for a goroutine that was stolen, or from memory for one in a
+// million.
 struct alignas(64) G {
   // --- the switch: owned by whoever owns the stack
   void* context = nullptr;  // where the suspended goroutine goes on (jump.hpp); null: it has not begun
@@ -107,25 +113,27 @@ struct alignas(64) G {
   const void* spawn_pc = nullptr;
   void (*entry)(void*) = nullptr;
   void (*user_entry)(void*) = nullptr;  // what `entry` calls (api/src/go.cpp)
-  void* closure = nullptr;              // in small_closure, or at the top of the stack
-  alignas(16) std::byte small_closure[64];
+  void* locals = nullptr;               // goroutine-local variables
+
+  // --- what it begins with
+  void* closure = nullptr;  // in small_closure, or at the top of the stack
+  float_control floating{};
+  alignas(16) std::byte small_closure[48];
 
   // --- seldom
   void* fake_stack = nullptr;  // AddressSanitizer's
-  void* locals = nullptr;      // goroutine-local variables
   void* tied_to = nullptr;     // mark::tied: the M
   char name[24] = {};
   std::uint32_t lock_depth = 0, pin_depth = 0;
   std::uint32_t no_preemption = 0;  // > 0: nobody takes its P (weft::no_preemption)
   note thread_note;                 // kind foreign: what its park sleeps on
-  float_control floating{};         // what it begins with
-  bool system = false;              // ours: not counted, not shown
   // Where a plain thread starts it, the run() it is for. In that thread's own G: of the last one that it started.
   std::uint64_t run = 0;
 
   std::uint8_t marks() const noexcept { return marks_word.load(relaxed); }
   void set_mark(std::uint8_t m) noexcept { marks_word.store(marks() | m, relaxed); }
   void clear_mark(std::uint8_t m) noexcept { marks_word.store(marks() & static_cast<std::uint8_t>(~m), relaxed); }
+  bool is_system() const noexcept { return marks() & mark::system; }
   bool locked_to_thread() const noexcept { return marks() & mark::locked_to_thread; }
 
   g_state get_state() const noexcept { return state.load(relaxed); }
@@ -162,6 +170,7 @@ struct alignas(64) G {
     state.store(g_state::abandoned, release);
   }
 };
+static_assert(sizeof(G) == 256);
 
 // An intrusive FIFO of Gs through G::next.
 class g_list {

@@ -82,7 +82,7 @@ void note_stack_use(const G* g) noexcept {
   if (from < last_page) ::madvise(from, static_cast<std::size_t>(last_page - from), MADV_DONTNEED);
   from = std::max(from, last_page);
   std::memset(from, 0, static_cast<std::size_t>(s->hi - from));
-  if (g->system) return;
+  if (g->is_system()) return;
   lock_guard hold(noted.mutex);
   noted.uses.add(g, depth);
 }

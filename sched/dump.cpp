@@ -44,7 +44,7 @@ class key_maker {
 
 bool is_shown(const G* g) noexcept {
   g_state s = state_of(g);
-  return s != g_state::idle && s != g_state::dead && s != g_state::abandoned && !g->system;
+  return s != g_state::idle && s != g_state::dead && s != g_state::abandoned && !g->is_system();
 }
 
 bool runs_elsewhere(const G* g) noexcept {

@@ -88,7 +88,7 @@ M* lock_os_thread(M* m, int* error) noexcept {
     }
   }
   ++g->lock_depth;
-  g->set_mark(mark::locked_to_thread);
+  g->set_mark(mark::locked_to_thread | mark::uses_seldom);
   g->tied_to = m;
   m->locked_g.store(g, relaxed);
   return m;

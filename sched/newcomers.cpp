@@ -108,7 +108,7 @@ bool newcomers_want(P* p) noexcept {
 }
 
 bool put_newcomer_aside(P* p, G* g) noexcept {
-  if (!need_turn() || g->context || g->system || p->has_turn.load(relaxed)) return false;
+  if (!need_turn() || g->context || g->is_system() || p->has_turn.load(relaxed)) return false;
   {
     lock_guard hold(sched.mutex);
     (is_suspect(g) ? sched.suspects : sched.newcomers).push_back(g);

@@ -45,7 +45,8 @@ class owned_counter {
 //   dead      beyond procs()                          set_procs
 enum class p_status : std::uint8_t { idle, running, syscall, stopped, dead };
 
-// Memory that nobody uses (blocks.hpp).
+// Memory that nobody uses (blocks.hpp), of one of these sizes.
+inline constexpr std::array<std::size_t, 2> block_sizes{128, 192};
 struct free_block {
   free_block* next;
 };
@@ -54,7 +55,7 @@ class free_block_list {
   std::size_t size() const noexcept { return size_; }
   void push(void* block) noexcept {
     first_ = ::new (block) free_block{first_};
-    if (++size_ == 1) last_ = first_;
+    ++size_;
   }
   free_block* pop() noexcept {
     free_block* b = first_;
@@ -63,17 +64,9 @@ class free_block_list {
     --size_;
     return b;
   }
-  void take_all(free_block_list& other) noexcept {
-    if (other.size_ == 0) return;
-    other.last_->next = first_;
-    if (size_ == 0) last_ = other.last_;
-    first_ = other.first_;
-    size_ += other.size_;
-    other = {};
-  }
 
  private:
-  free_block *first_ = nullptr, *last_ = nullptr;
+  free_block* first_ = nullptr;
   std::size_t size_ = 0;
 };
 
@@ -110,7 +103,7 @@ struct alignas(cache_line) P {
   // Owner: goroutines that nobody is, and stacks of the default class, ready for reuse.
   small_stack<G, p_cache> free_gs;
   small_stack<stack, p_cache> free_stacks;
-  free_block_list free_blocks;
+  std::array<free_block_list, block_sizes.size()> free_blocks;
   std::uint64_t id_next = 0, id_end = 0;
 
   struct {

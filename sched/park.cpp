@@ -50,7 +50,7 @@ enum class stack_to { keep, leave };
   } else if (WEFT_UNLIKELY(p->count.inherited.get() % inherit_at_most == inherit_at_most - 1)) {
     g = let_others_in(p, next);
   }
-  if (WEFT_UNLIKELY(g->marks() != 0)) {
+  if (WEFT_UNLIKELY(g->marks() & mark::for_dispatcher)) {
     count_latency(p, g);
     if (g->locked_to_thread() || (g->marks() & mark::pinned_to_thread && g->tied_to != m)) {
       m->picked = g;
@@ -97,7 +97,7 @@ struct wait_timer : timer {
 
 void dispose_wait_timer(timer* t) noexcept {
   static_cast<wait_timer*>(t)->~wait_timer();
-  block_put(t);
+  block_put(t, sizeof(wait_timer));
 }
 static_assert(fits_block(sizeof(wait_timer), alignof(wait_timer)));
 
@@ -179,7 +179,7 @@ M* park_until(M* m, wait_ticket ticket, after_switch commit, void* arg, wait_rea
     return nullptr;
   }
   m->p.load(relaxed)->timers.make_room();
-  auto* t = ::new (block_take()) wait_timer;
+  auto* t = ::new (block_take(sizeof(wait_timer))) wait_timer;
   t->g = m->g;
   t->ticket = ticket;
   t->when = std::max<nanos>(deadline, 1);
@@ -312,7 +312,7 @@ G* end_goroutine() noexcept {
   P* p = m->p.load(relaxed);
   if (WEFT_UNLIKELY(stack_canaries_in_use())) stack_check_canary(g);
   if (WEFT_UNLIKELY(g->marks() & mark::tied)) untie(m);
-  if (!g->system) p->count.ended.add_release();
+  if (!g->is_system()) p->count.ended.add_release();
   G* next = WEFT_UNLIKELY(must_visit_scheduler(m, p)) ? nullptr : next_local(m, p, stack_to::leave);
   g->set_state(g_state::running, g_state::dead);
   if (next && !next->context) {

@@ -33,7 +33,7 @@ void pin(M* m) noexcept {
   G* g = m->g;
   if (g->pin_depth++ != 0) return;
   ++m->pins;
-  g->set_mark(mark::pinned_to_thread);
+  g->set_mark(mark::pinned_to_thread | mark::uses_seldom);
   g->tied_to = m;
 }
 

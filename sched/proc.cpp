@@ -525,7 +525,7 @@ void execute(M* m, G* g, bool inherit) noexcept {
     if (r & request::hazard) forget_held_locks();
   }
   g->set_state(g_state::runnable, g_state::running);
-  if (WEFT_UNLIKELY(g->marks() != 0)) count_latency(p, g);
+  if (WEFT_UNLIKELY(g->marks() & mark::timed)) count_latency(p, g);
   if (!g->context) begin(p, g);
   switch_to(m, g, nullptr, nullptr);
 }

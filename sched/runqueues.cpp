@@ -2,6 +2,7 @@
 
 #include "sched/runqueues.hpp"
 
+#include "runtime/prefetch.hpp"
 #include "sched/newcomers.hpp"
 
 #include <algorithm>
@@ -64,15 +65,10 @@ namespace {
 // Who has waited behind that many is in no cache any more, nor its page in the TLB.
 constexpr std::uint32_t cold_behind = 2048;
 
-// Starts loading what each of them needs when it goes on: where it does, and the frames above that, as far as those of
-// a goroutine reach that waits in a function which its own calls. One after the other, as they run, each would wait for
-// three or four lines in a row. They are on no queue, so nobody writes their contexts. (Inline: GCC 12 takes a function
-// that does nothing but prefetch for one without effect, and drops the call.)
+// They are on no queue, so nobody writes their contexts.
 [[gnu::always_inline]] inline void load_ahead(std::span<G* const> gs) noexcept {
-  constexpr std::ptrdiff_t line = 64, lines = 8;
   for (const G* g : gs) {
-    auto* at = static_cast<const std::byte*>(g->context);
-    for (std::ptrdiff_t i = 0; at && i < lines; ++i) __builtin_prefetch(at + i * line);
+    if (g->context) load_lines(g->context, lines_of_frames);
   }
 }
 

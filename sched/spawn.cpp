@@ -105,12 +105,12 @@ void give_stack(G* g, stack_class* c) {
 void clean(G* g) noexcept {
   g->context = nullptr;
   g->park_frame = nullptr;
-  g->closure = nullptr;
-  g->name[0] = '\0';
-  g->system = false;
+  if (WEFT_UNLIKELY(g->marks() & mark::uses_seldom)) {
+    g->name[0] = '\0';
+    g->no_preemption = 0;
+    g->lock_depth = g->pin_depth = 0;  // main may have ended with them
+  }
   g->marks_word.store(0, relaxed);
-  g->no_preemption = 0;
-  g->lock_depth = g->pin_depth = 0;  // main may have ended with them
 }
 
 std::uint64_t next_id(P* p) noexcept {
@@ -211,23 +211,16 @@ void begin(P* p, G* g) noexcept { begin_on(g, g->own_stack ? g->own_stack : take
 void empty_caches(P* p) noexcept {
   while (G* g = p->free_gs.pop()) g_put(&g, 1);
   while (stack* s = p->free_stacks.pop()) stack_put(s->origin, &s, 1);
+  empty_block_caches(p);
 }
 
 void empty_idle_caches(M* m) noexcept {
-  P* mine = m->p.load(relaxed);
-  empty_caches(mine);
-  free_block_list blocks = std::exchange(mine->free_blocks, {});
-  {
-    lock_guard hold(sched.mutex);
-    for (P* p = sched.idle_p_list; p; p = p->next_idle) {
-      empty_caches(p);
-      blocks.take_all(p->free_blocks);
-    }
-    sched.global.release_unused();
-    sched.newcomers.release_unused();
-    sched.suspects.release_unused();
-  }
-  free_all(blocks);
+  empty_caches(m->p.load(relaxed));
+  lock_guard hold(sched.mutex);
+  for (P* p = sched.idle_p_list; p; p = p->next_idle) empty_caches(p);
+  sched.global.release_unused();
+  sched.newcomers.release_unused();
+  sched.suspects.release_unused();
 }
 
 void empty_all_caches() noexcept {
@@ -235,7 +228,6 @@ void empty_all_caches() noexcept {
     P* p = slot.load(acquire);
     if (!p) return;
     empty_caches(p);
-    free_all(p->free_blocks);
   }
 }
 
@@ -248,7 +240,7 @@ std::uint64_t spawn_commit(G* g) noexcept {
   g->floating.read_here();
   if (p) {
     g->set_state(g_state::idle, g_state::runnable);
-    time_one_in_64(g, g->system ? 1 : p->count.spawned.add());
+    time_one_in_64(g, g->is_system() ? 1 : p->count.spawned.add());
     h = runqput_next(p, g);  // A1
   } else {
     lock_guard hold(sched.mutex);
@@ -258,7 +250,7 @@ std::uint64_t spawn_commit(G* g) noexcept {
       return id;
     }
     g->set_state(g_state::idle, g_state::runnable);
-    if (!g->system) sched.foreign_spawned.fetch_add(1, relaxed);
+    if (!g->is_system()) sched.foreign_spawned.fetch_add(1, relaxed);
     time_one_in_64(g, sched.foreign_spawned.load(relaxed));
     global_put(g);
   }

@@ -19,7 +19,7 @@ inline void* closure_room(G* g, std::size_t size, std::size_t align) {  // null:
 bool begins_at_once(const P* p, const G* g) noexcept;    // there is a stack for it: no system call is needed
 void begin(P* p, G* g) noexcept;                         // g has not begun: now it can be switched to
 void recycle(P* p, G* g) noexcept;                       // g has ended, and nobody is on its stack
-void empty_caches(P* p) noexcept;                        // of free Gs and stacks; the caller owns p
+void empty_caches(P* p) noexcept;                        // of free Gs, stacks and blocks; the caller owns p
 void empty_idle_caches(M* m) noexcept;                   // of m's P and of idle ones
 void empty_all_caches() noexcept;                        // of all Ps; nobody runs
 void begin_room_for_goroutines(std::size_t stack_size);  // as a run() begins; throws std::bad_alloc

@@ -49,7 +49,6 @@ bool stop_what_stands_still(P* own) noexcept {
 void retire(P* p, P* heir) {
   heir->timers.take_all(p->timers);
   heir->next_look.store(1, relaxed);  // the dispatcher plans anew
-  heir->free_blocks.take_all(p->free_blocks);
   empty_caches(p);
   sched.timer_mask.set(heir->id);
   sched.timer_mask.clear(p->id);

@@ -4,6 +4,7 @@
 
 #include "runtime/g_pool.hpp"
 #include "runtime/stack.hpp"
+#include "sched/blocks.hpp"
 #include "sched/park.hpp"
 #include "sched/spawn.hpp"
 #include "sysmon/sysmon.hpp"
@@ -45,6 +46,7 @@ void give_memory_back() noexcept {
   }
   stack_release_free_pages();
   g_release_free();
+  blocks_release_free();
 }
 
 void keep_house(void*) noexcept {
@@ -60,8 +62,9 @@ void keep_house(void*) noexcept {
 
 void start_housekeeper() {
   G* g = spawn_begin(0);
-  g->system = true;
+  g->set_mark(mark::system);
   g->entry = keep_house;
+  g->closure = nullptr;
   g->spawn_pc = nullptr;
   spawn_commit(g);
 }

@@ -12,6 +12,7 @@ import gdb
 from gdb.unwinder import Unwinder, register_unwinder
 
 STATES_WITHOUT_STACK = {"idle", "dead"}
+MARK_SYSTEM = 16  # weft::rt::mark::system
 
 
 def enumerator(value):
@@ -24,7 +25,7 @@ class Goroutine:
         self.g = g
         self.id = int(g["id"])
         self.state = enumerator(g["state"]["_M_i"])
-        self.system = bool(g["system"])
+        self.system = bool(int(g["marks_word"]["_M_i"]) & MARK_SYSTEM)
         self.name = g["name"].string()
 
     def __str__(self):

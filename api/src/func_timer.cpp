@@ -13,12 +13,15 @@
 #include "api/src/end_waiters.hpp"
 #include "api/src/support.hpp"
 #include "runtime/linked_list.hpp"
+#include "sched/blocks.hpp"
 #include "sched/lifecycle.hpp"
 #include "sched/park.hpp"
 #include "sched/timing.hpp"
 #include "weft/time.hpp"
 
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <utility>
@@ -39,19 +42,22 @@ struct func_timer_setting {
 // Lies in one block of memory before the closure.
 class func_timer_core : public func_timer_setting, public rt::timer {
  public:
-  explicit func_timer_core(std::size_t closure_align) noexcept : align(closure_align) {
+  func_timer_core(std::size_t closure_size, std::size_t closure_align) noexcept
+      : size(static_cast<std::uint32_t>(closure_size)),
+        log2_of_align(static_cast<std::uint8_t>(std::countr_zero(closure_align))) {
     dispose = [](rt::timer* t) noexcept {
       auto* core = static_cast<func_timer_core*>(t);
-      std::size_t a = core->align;
-      std::byte* block = reinterpret_cast<std::byte*>(core->closure()) - room_before(a);
+      func_timer_closure* c = core->closure();
+      const std::size_t s = core->size, a = std::size_t{1} << core->log2_of_align;
       if (core->has_closure) core->destroy_closure();
       core->~func_timer_core();
-      free_aligned(block, a);
+      give_room_back(c, s, a);
     };
   }
 
-  // Before a closure aligned as `align` says; the core ends where the closure begins.
-  static std::size_t room_before(std::size_t align) noexcept;
+  // Room for both. `closure`: where the closure begins and the core ends.
+  static void* make_room(std::size_t closure_size, std::size_t closure_align);
+  static void give_room_back(void* closure, std::size_t closure_size, std::size_t closure_align) noexcept;
 
   func_timer_closure* closure() noexcept { return reinterpret_cast<func_timer_closure*>(this + 1); }
   void destroy_closure() noexcept { closure()->~func_timer_closure(); }
@@ -159,30 +165,46 @@ class func_timer_core : public func_timer_setting, public rt::timer {
   }
   rt::linked_list<body, &body::in_runs> runs;
   end_waiters waiters;  // for no run to be in f
-  bool never = false;   // the present setting never fires
+  // The closure's. It lies behind this, and both together, if it has one word, in a small block (blocks.hpp).
+  const std::uint32_t size;
+  const std::uint8_t log2_of_align;
   bool has_closure = true;
-
-  const std::size_t align;  // the closure's
+  bool never = false;  // the present setting never fires
 };
+static_assert(sizeof(func_timer_core) == 112);
 
-std::size_t func_timer_core::room_before(std::size_t align) noexcept {
-  return (sizeof(func_timer_core) + align - 1) / align * align;
+namespace {
+
+std::size_t room_before(std::size_t closure_align) noexcept {
+  return (sizeof(func_timer_core) + closure_align - 1) / closure_align * closure_align;
+}
+
+}  // namespace
+
+void* func_timer_core::make_room(std::size_t closure_size, std::size_t closure_align) {
+  const std::size_t before = room_before(closure_align), all = before + closure_size;
+  void* block = rt::fits_block(all, closure_align) ? rt::block_take(all) : allocate_aligned(all, closure_align);
+  return static_cast<std::byte*>(block) + before;
+}
+
+void func_timer_core::give_room_back(void* closure, std::size_t closure_size, std::size_t closure_align) noexcept {
+  const std::size_t before = room_before(closure_align), all = before + closure_size;
+  void* block = static_cast<std::byte*>(closure) - before;
+  rt::fits_block(all, closure_align) ? rt::block_put(block, all) : free_aligned(block, closure_align);
 }
 
 void* func_timer_closure::operator new(std::size_t size, std::align_val_t align) {
-  auto a = static_cast<std::size_t>(align);
-  std::size_t before = func_timer_core::room_before(a);
-  return static_cast<std::byte*>(allocate_aligned(before + size, a)) + before;
+  return func_timer_core::make_room(size, static_cast<std::size_t>(align));
 }
 
-void func_timer_closure::operator delete(void* closure, std::align_val_t align) noexcept {
-  auto a = static_cast<std::size_t>(align);
-  free_aligned(static_cast<std::byte*>(closure) - func_timer_core::room_before(a), a);
+void func_timer_closure::operator delete(void* closure, std::size_t size, std::align_val_t align) noexcept {
+  func_timer_core::give_room_back(closure, size, static_cast<std::size_t>(align));
 }
 
-func_timer_core* func_timer_make(std::int64_t ns, std::unique_ptr<func_timer_closure> f, std::size_t align) {
+func_timer_core* func_timer_make(std::int64_t ns, std::unique_ptr<func_timer_closure> f, std::size_t size,
+                                 std::size_t align) {
   rt::throw_if_not_running("after_func");
-  auto* t = ::new (reinterpret_cast<std::byte*>(f.get()) - sizeof(func_timer_core)) func_timer_core(align);
+  auto* t = ::new (reinterpret_cast<std::byte*>(f.get()) - sizeof(func_timer_core)) func_timer_core(size, align);
   try {
     rt::runtime_scope scope;
     rt::lock_guard hold(t->mutex);

@@ -68,6 +68,7 @@ void run_user_code(void* closure) {
 void set_name(rt::G* g, std::string_view name) noexcept {
   std::size_t n = name.copy(g->name, sizeof g->name - 1);
   g->name[n] = '\0';
+  g->set_mark(rt::mark::uses_seldom);
 }
 
 }  // namespace

@@ -180,7 +180,9 @@ pin::~pin() {
 
 no_preemption::no_preemption() {
   rt::runtime_scope scope;
-  ++goroutines_only(scope.m(), "no_preemption")->g->no_preemption;
+  rt::G* g = goroutines_only(scope.m(), "no_preemption")->g;
+  ++g->no_preemption;
+  g->set_mark(rt::mark::uses_seldom);
 }
 
 no_preemption::~no_preemption() {
@@ -277,7 +279,7 @@ namespace {
 
 void add_living(rt::G* g, void* to) noexcept {
   rt::g_state s = g->get_state();
-  if (g->system || !g->own_stack || s == rt::g_state::idle || s == rt::g_state::dead || s == rt::g_state::abandoned) {
+  if (g->is_system() || !g->own_stack || s == rt::g_state::idle || s == rt::g_state::dead || s == rt::g_state::abandoned) {
     return;
   }
   bool runs = s == rt::g_state::running || s == rt::g_state::syscall;

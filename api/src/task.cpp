@@ -26,7 +26,6 @@ class task_state {
   rt::atomic<bool> done{false};
   bool has_value = false;
   bool detached = false;  // under mutex: the goroutine frees it
-  bool in_block = false;
   std::uint64_t id = 0;
   std::uint64_t run = 0;  // which run() it belongs to
   end_waiters waiters;    // under mutex
@@ -35,6 +34,7 @@ class task_state {
   void (*destroy)(void*) noexcept = nullptr;
   void* result = nullptr;
   std::size_t align = 0;
+  std::size_t block_size = 0;  // 0: it does not lie in a block (blocks.hpp)
 };
 
 namespace {
@@ -47,13 +47,14 @@ bool run_is_over(const task_state* t) noexcept { return number_of_run() != t->ru
 task_state* task_make(std::size_t size, std::size_t align, void (*destroy)(void*) noexcept) {
   if (align < alignof(task_state)) align = alignof(task_state);
   std::size_t offset = (sizeof(task_state) + align - 1) / align * align;
-  bool in_block = rt::fits_block(offset + size, align);
-  auto* block = static_cast<std::byte*>(in_block ? rt::block_take() : allocate_aligned(offset + size, align));
+  const bool in_block = rt::fits_block(offset + size, align);
+  auto* block =
+      static_cast<std::byte*>(in_block ? rt::block_take(offset + size) : allocate_aligned(offset + size, align));
   auto* t = ::new (block) task_state;
   t->result = block + offset;
   t->destroy = destroy;
   t->align = align;
-  t->in_block = in_block;
+  t->block_size = in_block ? offset + size : 0;
   return t;
 }
 
@@ -62,9 +63,9 @@ namespace {
 void destroy_state(task_state* t) noexcept {
   if (t->has_value && t->destroy) t->destroy(t->result);
   std::size_t align = t->align;
-  bool in_block = t->in_block;
+  std::size_t block_size = t->block_size;
   t->~task_state();
-  in_block ? rt::block_put(t) : free_aligned(t, align);
+  block_size != 0 ? rt::block_put(t, block_size) : free_aligned(t, align);
 }
 
 // The slow way: the goroutine is about to release the lock. Or, false, the task is not done, as its run() is over: its

@@ -44,11 +44,14 @@ struct WEFT_API func_timer_closure {
   static constexpr std::size_t least_align = 16;
   static void* operator new(std::size_t size) { return operator new (size, std::align_val_t{least_align}); }
   static void* operator new(std::size_t size, std::align_val_t align);
-  static void operator delete(void* closure) noexcept { operator delete (closure, std::align_val_t{least_align}); }
-  static void operator delete(void* closure, std::align_val_t align) noexcept;
+  static void operator delete(void* closure, std::size_t size) noexcept {
+    operator delete (closure, size, std::align_val_t{least_align});
+  }
+  static void operator delete(void* closure, std::size_t size, std::align_val_t align) noexcept;
 };
-// `align`: with which the closure was allocated.
-WEFT_API func_timer_core* func_timer_make(std::int64_t ns, std::unique_ptr<func_timer_closure> f, std::size_t align);
+// `size`, `align`: with which the closure was allocated.
+WEFT_API func_timer_core* func_timer_make(std::int64_t ns, std::unique_ptr<func_timer_closure> f, std::size_t size,
+                                          std::size_t align);
 WEFT_API void func_timer_retain(func_timer_core* t) noexcept;
 WEFT_API void func_timer_release(func_timer_core* t) noexcept;  // does not stop it
 WEFT_API bool func_timer_stop(func_timer_core* t);
@@ -206,7 +209,8 @@ func_timer after_func(const std::chrono::duration<Rep, Period>& d, F&& f) {
     D held;
   };
   constexpr std::size_t align = std::max(alignof(holder), detail::func_timer_closure::least_align);
-  return func_timer(detail::func_timer_make(detail::to_ns(d), std::make_unique<holder>(std::forward<F>(f)), align));
+  return func_timer(
+      detail::func_timer_make(detail::to_ns(d), std::make_unique<holder>(std::forward<F>(f)), sizeof(holder), align));
 }
 
 }  // namespace weft

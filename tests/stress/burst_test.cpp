@@ -1,4 +1,4 @@
-// What a burst of goroutines with deep stacks took goes back to the system at the forced tick.
+// What a burst of goroutines with deep stacks, or of timers, took goes back to the system at the forced tick.
 #include "tests/go/helpers.hpp"
 #include "tests/support/catch.hpp"
 
@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <vector>
 
 using namespace weft::test;
 
@@ -70,6 +71,34 @@ TEST_CASE("after a burst of goroutines with deep stacks the memory goes back") {
           have(n, timers);
           tick();
           CHECK(eventually([&] { return resident() <= before + before / 10; }));
+          UNSCOPED_INFO("before " << before << " KiB, now " << resident());
+        }
+      },
+      {.force_tick_period = 20ms});
+}
+
+TEST_CASE("after a burst of timers the memory goes back, of those with small closures and with large ones") {
+  weft::run(
+      [] {
+        auto timers_for = [](int n, auto f) {
+          std::vector<weft::func_timer> timers;
+          for (int i = 0; i < n; ++i) timers.push_back(weft::after_func(1h, f));
+          return timers;
+        };
+        std::size_t a = 1, b = 2, c = 3, d = 4;
+        auto small = [&a] { ++a; };
+        auto large = [=] { static_cast<void>(a + b + c + d); };
+        { auto few = timers_for(100, small); }
+        long before = resident();
+        for (int round = 0; round < 3; ++round) {
+          {
+            auto timers = timers_for(100'000, small);
+            auto more = timers_for(100'000, large);
+            CHECK(resident() >= before + 200'000 * 128 / 1024);
+            for (auto& t : timers) t.stop();
+            for (auto& t : more) t.stop();
+          }
+          CHECK(eventually([&] { return resident() <= before + 200'000 * 128 / 1024 / 6; }));
           UNSCOPED_INFO("before " << before << " KiB, now " << resident());
         }
       },

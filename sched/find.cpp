@@ -72,10 +72,10 @@ void plan_next_look(P* p, nanos now, nanos next_timer) noexcept {
 // Whom the poller or a timer woke may run before all who wait, but not each time: two that talk to each other, or
 // timers that are due again when they have run, would have the P to themselves. Others come in between: so many, or one
 // that used up its time slice (time_is_up).
-bool may_pass(P* p, bool alone) noexcept {
+bool may_pass(P* p, bool is_one) noexcept {
   if (p->runq.ring_empty() && sched.global_size.load(relaxed) == 0) return true;
   std::uint64_t at = dispatches(p);
-  if (!alone || at - p->passed_at < passes_every) return false;
+  if (!is_one || at - p->passed_at < passes_every) return false;
   p->passed_at = at;
   p->pass_slice = p->sched_tick.load(relaxed) + 1;
   return true;

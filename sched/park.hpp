@@ -11,9 +11,6 @@
 
 namespace weft::rt {
 
-// The commit of a wait that others find under a lock, which the caller holds: gives it back.
-inline void release_after_switch(G*, void* held) noexcept { static_cast<lock*>(held)->release_lock(); }
-
 // Returns the M on which the goroutine goes on.
 [[nodiscard]] M* park(M* m, after_switch commit, void* arg, wait_reason why) noexcept;
 
@@ -22,6 +19,16 @@ inline void release_after_switch(G*, void* held) noexcept { static_cast<lock*>(h
 // std::bad_alloc before anything happened.
 [[nodiscard]] M* park_until(M* m, wait_ticket ticket, after_switch commit, void* arg, wait_reason why, nanos deadline,
                             bool* timed_out);
+
+// For a wait that others find under a lock, which the caller holds: the commit gives it back.
+inline void release_after_switch(G*, void* held) noexcept { static_cast<lock*>(held)->release_lock(); }
+[[nodiscard]] inline M* park(M* m, lock& held, wait_reason why) noexcept {
+  return park(m, release_after_switch, &held, why);
+}
+[[nodiscard]] inline M* park_until(M* m, wait_ticket ticket, lock& held, wait_reason why, nanos deadline,
+                                   bool* timed_out) {
+  return park_until(m, ticket, release_after_switch, &held, why, deadline, timed_out);
+}
 
 // g was claimed by the caller: it runs as soon as a P gets to it; on this P it is next. Also called by threads without
 // a P. A foreign thread is woken.

@@ -49,7 +49,7 @@ chan_status wait(rt::runtime_scope& scope, chan_core* c, void* value) {
   w.ticket = rt::no_ticket;
   w.value = value;
   queue_of<op>(c).push_back(&w);
-  scope.resumed_on(rt::park(scope.m(), rt::release_after_switch, &c->mutex, op.why));
+  scope.resumed_on(rt::park(scope.m(), c->mutex, op.why));
   return w.success ? chan_status::done : chan_status::closed;
 }
 
@@ -63,8 +63,7 @@ WEFT_NOINLINE chan_status wait_for(rt::runtime_scope& scope, chan_core* c, void*
   queue_of<op>(c).push_back(&w);
   bool timed_out = false;
   try {
-    scope.resumed_on(rt::park_until(scope.m(), w.ticket, rt::release_after_switch, &c->mutex, op.why,
-                                    deadline_after(timeout), &timed_out));
+    scope.resumed_on(rt::park_until(scope.m(), w.ticket, c->mutex, op.why, deadline_after(timeout), &timed_out));
   } catch (...) {
     queue_of<op>(c).remove(&w);
     c->mutex.release_lock();

@@ -171,7 +171,7 @@ class func_timer_core : public func_timer_setting, public rt::timer {
   bool has_closure = true;
   bool never = false;  // the present setting never fires
 };
-static_assert(sizeof(func_timer_core) == 112);
+static_assert(WEFT_LOCK_RANKS || sizeof(func_timer_core) == 112);
 
 namespace {
 
@@ -250,8 +250,7 @@ bool func_timer_stop_and_wait(func_timer_core* t) {
     t->waiters.add(&w);
     rt::nanos until = scope.m() ? rt::forever : rt::nanotime() + foreign_look_again;
     bool timed_out = false;
-    scope.resumed_on(rt::park_until(scope.m(), w.ticket, rt::release_after_switch, &t->mutex,
-                                    rt::wait_reason::event_wait, until, &timed_out));
+    scope.resumed_on(rt::park_until(scope.m(), w.ticket, t->mutex, rt::wait_reason::event_wait, until, &timed_out));
     if (!timed_out) return pending;
     t->mutex.acquire_lock();
     t->waiters.remove(&w);

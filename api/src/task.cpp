@@ -102,7 +102,7 @@ WEFT_NOINLINE void wait_for_end(task_state* t) {
   if (t->done.load(rt::relaxed) || run_is_over(t)) return t->mutex.release_lock();
   end_waiter w{scope.g(), rt::no_ticket};
   t->waiters.add(&w);
-  scope.resumed_on(rt::park(scope.m(), rt::release_after_switch, &t->mutex, rt::wait_reason::task_join));
+  scope.resumed_on(rt::park(scope.m(), t->mutex, rt::wait_reason::task_join));
 }
 
 // False: the time passed.
@@ -117,8 +117,7 @@ bool wait_until(task_state* t, rt::nanos deadline) {
   t->waiters.add(&w);
   bool timed_out = false;
   try {
-    scope.resumed_on(rt::park_until(scope.m(), w.ticket, rt::release_after_switch, &t->mutex,
-                                    rt::wait_reason::task_join, deadline, &timed_out));
+    scope.resumed_on(rt::park_until(scope.m(), w.ticket, t->mutex, rt::wait_reason::task_join, deadline, &timed_out));
   } catch (...) {
     t->waiters.remove(&w);
     t->mutex.release_lock();

@@ -1505,7 +1505,7 @@ TEST_CASE("datagrams") {
       char small[1];
       b.receive(small, e);
     });
-    weft::sleep(1ms);
+    weft::sleep(50ms);  // it waits by then
     b.close();
     CHECK(outcome(waiting) == std::errc::operation_canceled);
   });

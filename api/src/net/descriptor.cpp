@@ -165,8 +165,8 @@ void descriptor::wait_until_retired() noexcept {
   closer_ticket_ = closer_->begin_wait();
   try {
     bool timed_out;
-    scope.resumed_on(rt::park_until(scope.m(), closer_ticket_, rt::release_after_switch, &retirement_,
-                                    rt::wait_reason::io_turn, limit, &timed_out));
+    scope.resumed_on(
+        rt::park_until(scope.m(), closer_ticket_, retirement_, rt::wait_reason::io_turn, limit, &timed_out));
     if (!timed_out) return;
     rt::lock_guard hold(retirement_);
     closer_ = nullptr;

@@ -186,7 +186,7 @@ entry fd_mutex::wait_for_turn(side s) noexcept {
   g->wake_value = nullptr;
   t.waiting.push_back(g);
   if (WEFT_UNLIKELY(!scope.m())) return wait_as_thread(s, g);
-  scope.resumed_on(rt::park(scope.m(), rt::release_after_switch, &mutex_, rt::wait_reason::io_turn));
+  scope.resumed_on(rt::park(scope.m(), mutex_, rt::wait_reason::io_turn));
   if (g->wake_value != &granted_mark) return entry::closed_meanwhile;
   come_back(s);
   return entry::entered;

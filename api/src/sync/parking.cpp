@@ -63,7 +63,7 @@ wake_list::~wake_list() {
 }
 
 void block(rt::runtime_scope& scope, rt::goroutine_lock& held, rt::wait_reason why) noexcept {
-  scope.resumed_on(rt::park(scope.m(), rt::release_after_switch, &held, why));
+  scope.resumed_on(rt::park(scope.m(), held, why));
 }
 
 }  // namespace weft::detail

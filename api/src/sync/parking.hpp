@@ -93,7 +93,7 @@ bool block_once(rt::runtime_scope& scope, sync_waiter& w, rt::goroutine_lock& he
   w.ticket = deadline >= never_ns ? rt::no_ticket : w.g->begin_wait();
   bool timed_out;
   try {
-    scope.resumed_on(rt::park_until(scope.m(), w.ticket, rt::release_after_switch, &held, why, deadline, &timed_out));
+    scope.resumed_on(rt::park_until(scope.m(), w.ticket, held, why, deadline, &timed_out));
   } catch (...) {
     leave();
     held.release_lock();

@@ -13,6 +13,7 @@ from gdb.unwinder import Unwinder, register_unwinder
 
 STATES_WITHOUT_STACK = {"idle", "dead"}
 MARK_SYSTEM = 16  # weft::rt::mark::system
+BLOCK_BYTES = 16 * 1024  # weft::rt::slab_pool::block_bytes
 
 
 def enumerator(value):
@@ -57,17 +58,16 @@ class Goroutine:
 
 def goroutines():
     try:
-        slab = gdb.parse_and_eval("'weft::rt::(anonymous namespace)::first_slab'")["_M_b"]["_M_p"]
+        pool = gdb.parse_and_eval("'weft::rt::(anonymous namespace)::the_pool'")["value"]["gs"]
         g_type = gdb.lookup_type("weft::rt::G")
-        block_bytes, blocks = (
-            int(gdb.parse_and_eval(f"'weft::rt::(anonymous namespace)::{name}'")) for name in ("block_bytes", "blocks")
-        )
+        slab = pool["first_"]["_M_b"]["_M_p"]
+        blocks = slab["cut"].type.range()[1] + 1
     except gdb.error as e:
         raise gdb.GdbError(f"weft is not in this program, or has no debug information: {e}")
     while int(slab):
         for block in range(1, blocks):
             for i in range(int(slab["cut"][block]["_M_i"])):
-                at = int(slab) + block * block_bytes + i * g_type.sizeof
+                at = int(slab) + block * BLOCK_BYTES + i * g_type.sizeof
                 g = Goroutine(gdb.Value(at).cast(g_type.pointer()).dereference())
                 if g.state not in STATES_WITHOUT_STACK and not g.system:
                     yield g

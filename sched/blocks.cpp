@@ -26,12 +26,6 @@ class block_pool {
     return take_one();
   }
 
-  void put(void* block) noexcept {
-    auto* b = static_cast<memory*>(block);
-    lock_guard hold(mutex_);
-    pool_.put(&b, 1);
-  }
-
   // So many of the cache's.
   void put_from(free_block_list& cache, std::size_t n) noexcept {
     lock_guard hold(mutex_);
@@ -82,10 +76,10 @@ WEFT_NOINLINE void* take_from_pool(M* m, std::size_t kind) {
 WEFT_NOINLINE void put_into_pool(M* m, void* block, std::size_t kind) noexcept {
   runtime_scope scope(m);
   P* p = m ? m->p.load(relaxed) : nullptr;
-  with_pool(kind, [&](auto& pool) {
-    pool.put(block);
-    if (p) pool.put_from(p->free_blocks[kind], p->free_blocks[kind].size() / 2);
-  });
+  free_block_list none;
+  free_block_list& cache = p ? p->free_blocks[kind] : none;
+  cache.push(block);
+  with_pool(kind, [&](auto& pool) { pool.put_from(cache, (cache.size() + 1) / 2); });
 }
 
 }  // namespace

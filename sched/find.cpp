@@ -65,8 +65,7 @@ void plan_next_look(P* p, nanos now, nanos next_timer) noexcept {
   }
   nanos in = look_every;
   if (next_timer != 0) in = next_timer > now ? std::min(next_timer - now, look_every) : refill_every;
-  p->next_look.store(cpu_ticks() + static_cast<std::uint64_t>(in) * cpu_tick_rate.per_us / 1000 + 1,
-                     relaxed);
+  p->next_look.store(cpu_ticks() + static_cast<std::uint64_t>(in) * cpu_tick_rate.per_us / 1000 + 1, relaxed);
 }
 
 // Whom the poller or a timer woke may run before all who wait, but not each time: two that talk to each other, or

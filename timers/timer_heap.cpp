@@ -214,9 +214,10 @@ bool timer_heap::put_in(timer* t, const timer_setting& to) noexcept {
 }
 
 // Under the lock. t, which was stopped, counts as being in no heap from here on: its owner may arm it anew, in another
-// one at once. The caller takes its entry out, and does not look at t for that, and counts it off deleted_.
+// one at once. The caller takes its entry out, and does not look at t for that.
 bool timer_heap::take_out(timer* t) {
   if (!try_move<deleted, removing>(t)) return false;
+  deleted_.fetch_sub(1, relaxed);
   finish_move<removing, removed>(t);
   leave(t);
   return true;
@@ -229,9 +230,7 @@ void timer_heap::clean_head() {
     timer_status s = t->status.load(acquire);
     switch (s) {
       case deleted:
-        if (!take_out(t)) break;
-        deleted_.fetch_sub(1, relaxed);
-        remove_head();
+        if (take_out(t)) remove_head();
         break;
       case modified_earlier:
       case modified_later:
@@ -254,7 +253,6 @@ void timer_heap::clean_tail() {
   while (deleted_count() > 0 && !heap_.empty()) {
     timer* t = heap_.back().t;
     if (t->status.load(acquire) != deleted || !take_out(t)) return;
-    deleted_.fetch_sub(1, relaxed);
     heap_.pop_back();
   }
 }
@@ -279,7 +277,6 @@ void timer_heap::rebuild() {
 
   bool dirty = false;
   std::size_t out = 0;
-  std::uint32_t taken_out = 0;
   constexpr std::size_t ahead = 32;  // many timers are not in the cache
   for (std::size_t i = 0; i < heap_.size();) {
     if (i + ahead < heap_.size()) __builtin_prefetch(heap_[i + ahead].t, 1);
@@ -288,7 +285,6 @@ void timer_heap::rebuild() {
     switch (s) {
       case deleted:
         if (!take_out(t)) continue;
-        ++taken_out;
         dirty = true;
         ++i;
         continue;
@@ -310,7 +306,6 @@ void timer_heap::rebuild() {
     }
   }
   heap_.shrink(out);
-  deleted_.fetch_sub(taken_out, relaxed);
   if (dirty) heapify();
 }
 
@@ -417,10 +412,7 @@ void timer_heap::take_all(timer_heap& from) {
           live.push_back(t);
           done = true;
           break;
-        case deleted:
-          done = from.take_out(t);
-          from.deleted_.fetch_sub(done ? 1 : 0, relaxed);
-          break;
+        case deleted: done = from.take_out(t); break;
         case modifying: look_again(); break;
         default: illegal_move(t, s, moving);
       }

@@ -13,7 +13,6 @@
 #include "api/src/end_waiters.hpp"
 #include "api/src/support.hpp"
 #include "runtime/linked_list.hpp"
-#include "sched/blocks.hpp"
 #include "sched/lifecycle.hpp"
 #include "sched/park.hpp"
 #include "sched/timing.hpp"
@@ -183,14 +182,12 @@ std::size_t room_before(std::size_t closure_align) noexcept {
 
 void* func_timer_core::make_room(std::size_t closure_size, std::size_t closure_align) {
   const std::size_t before = room_before(closure_align), all = before + closure_size;
-  void* block = rt::fits_block(all, closure_align) ? rt::block_take(all) : allocate_aligned(all, closure_align);
-  return static_cast<std::byte*>(block) + before;
+  return static_cast<std::byte*>(take_room(all, closure_align)) + before;
 }
 
 void func_timer_core::give_room_back(void* closure, std::size_t closure_size, std::size_t closure_align) noexcept {
   const std::size_t before = room_before(closure_align), all = before + closure_size;
-  void* block = static_cast<std::byte*>(closure) - before;
-  rt::fits_block(all, closure_align) ? rt::block_put(block, all) : free_aligned(block, closure_align);
+  weft::give_room_back(static_cast<std::byte*>(closure) - before, all, closure_align);
 }
 
 void* func_timer_closure::operator new(std::size_t size, std::align_val_t align) {

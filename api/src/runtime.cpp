@@ -279,7 +279,8 @@ namespace {
 
 void add_living(rt::G* g, void* to) noexcept {
   rt::g_state s = g->get_state();
-  if (g->is_system() || !g->own_stack || s == rt::g_state::idle || s == rt::g_state::dead || s == rt::g_state::abandoned) {
+  if (g->is_system() || !g->own_stack || s == rt::g_state::idle || s == rt::g_state::dead ||
+      s == rt::g_state::abandoned) {
     return;
   }
   bool runs = s == rt::g_state::running || s == rt::g_state::syscall;

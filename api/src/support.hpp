@@ -1,6 +1,7 @@
 // Small things that the sources of the public API share.
 #pragma once
 
+#include "sched/blocks.hpp"
 #include "sched/enter.hpp"
 #include "weft/detail/time.hpp"
 
@@ -26,6 +27,14 @@ inline void* allocate_aligned(std::size_t size, std::size_t align) {
 inline void free_aligned(void* block, std::size_t align) noexcept {
   if (align <= __STDCPP_DEFAULT_NEW_ALIGNMENT__) return ::operator delete(block);
   ::operator delete (block, std::align_val_t{align});
+}
+
+// The same, from a block if one is large enough (blocks.hpp).
+inline void* take_room(std::size_t size, std::size_t align) {
+  return rt::fits_block(size, align) ? rt::block_take(size) : allocate_aligned(size, align);
+}
+inline void give_room_back(void* room, std::size_t size, std::size_t align) noexcept {
+  rt::fits_block(size, align) ? rt::block_put(room, size) : free_aligned(room, align);
 }
 
 // `d` ns from now, by the clock itself; rt::forever if that is too far.

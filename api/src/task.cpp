@@ -10,7 +10,6 @@
 #include "api/src/end_waiters.hpp"
 #include "api/src/goroutine.hpp"
 #include "api/src/support.hpp"
-#include "sched/blocks.hpp"
 #include "sched/park.hpp"
 
 #include <algorithm>
@@ -34,7 +33,7 @@ class task_state {
   void (*destroy)(void*) noexcept = nullptr;
   void* result = nullptr;
   std::size_t align = 0;
-  std::size_t block_size = 0;  // 0: it does not lie in a block (blocks.hpp)
+  std::size_t size = 0;  // with the result
 };
 
 namespace {
@@ -47,14 +46,12 @@ bool run_is_over(const task_state* t) noexcept { return number_of_run() != t->ru
 task_state* task_make(std::size_t size, std::size_t align, void (*destroy)(void*) noexcept) {
   if (align < alignof(task_state)) align = alignof(task_state);
   std::size_t offset = (sizeof(task_state) + align - 1) / align * align;
-  const bool in_block = rt::fits_block(offset + size, align);
-  auto* block =
-      static_cast<std::byte*>(in_block ? rt::block_take(offset + size) : allocate_aligned(offset + size, align));
-  auto* t = ::new (block) task_state;
-  t->result = block + offset;
+  auto* room = static_cast<std::byte*>(take_room(offset + size, align));
+  auto* t = ::new (room) task_state;
+  t->result = room + offset;
   t->destroy = destroy;
   t->align = align;
-  t->block_size = in_block ? offset + size : 0;
+  t->size = offset + size;
   return t;
 }
 
@@ -63,9 +60,9 @@ namespace {
 void destroy_state(task_state* t) noexcept {
   if (t->has_value && t->destroy) t->destroy(t->result);
   std::size_t align = t->align;
-  std::size_t block_size = t->block_size;
+  std::size_t size = t->size;
   t->~task_state();
-  block_size != 0 ? rt::block_put(t, block_size) : free_aligned(t, align);
+  give_room_back(t, size, align);
 }
 
 // The slow way: the goroutine is about to release the lock. Or, false, the task is not done, as its run() is over: its

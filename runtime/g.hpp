@@ -69,7 +69,7 @@ struct float_control {
 using wait_ticket = std::uint64_t;
 inline constexpr wait_ticket no_ticket = 0;
 
-// What may be seldom said of a goroutine. In one byte, as each dispatch looks at it.
+// What is true of few goroutines. In one byte, as each dispatch looks at it.
 namespace mark {
 inline constexpr std::uint8_t locked_to_thread = 1;  // lock_os_thread
 inline constexpr std::uint8_t timed = 2;             // how long it is runnable is measured (latency.hpp)

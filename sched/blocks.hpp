@@ -3,8 +3,8 @@
 //
 // A P keeps those that are freed on it; behind the Ps there is one pool for each size (runtime/slab_pool.hpp), whose
 // memory goes back to the system by and by. malloc keeps seven of a size for a thread. And for each page of new memory
-// it makes a system call, in all threads but the program's first (glibc 2.36: sysmalloc, grow_heap): half of what a
-// timer cost that was added to a million.
+// it makes a system call, in all threads but the program's first (glibc 2.36: sysmalloc, grow_heap): two fifths of what
+// a timer cost that was added to a million.
 #pragma once
 
 #include "sched/enter.hpp"

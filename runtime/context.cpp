@@ -51,11 +51,8 @@ void begin_on(G* g, stack* s) noexcept {
   auto* top = static_cast<std::byte*>(g->closure);
   if (top < s->lo || top >= s->hi) top = s->hi;
   top = reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(top) & ~std::uintptr_t{63});
-  if (WEFT_UNLIKELY(asan_running())) {
-    // The last user of this stack left frames that never returned.
-    __asan_unpoison_memory_region(s->lo, static_cast<std::size_t>(top - s->lo));
-    g->fake_stack = nullptr;
-  }
+  // The last user of this stack left frames that never returned.
+  if (WEFT_UNLIKELY(asan_running())) __asan_unpoison_memory_region(s->lo, static_cast<std::size_t>(top - s->lo));
   if (WEFT_UNLIKELY(tsan_running())) {
     if (s->fiber && ++s->fiber_uses >= fiber_uses_at_most) {
       __tsan_destroy_fiber(s->fiber);

@@ -105,6 +105,7 @@ void give_stack(G* g, stack_class* c) {
 void clean(G* g) noexcept {
   g->context = nullptr;
   g->park_frame = nullptr;
+  if (WEFT_UNLIKELY(asan_running())) g->fake_stack = nullptr;
   if (WEFT_UNLIKELY(g->marks() & mark::uses_seldom)) {
     g->name[0] = '\0';
     g->no_preemption = 0;

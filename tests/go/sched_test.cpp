@@ -909,6 +909,23 @@ TEST_CASE("run: again and again, each from a clean start") {
   }
 }
 
+// AddressSanitizer frees what it kept for the locals of the first ones, and run() looks at what the others own.
+TEST_CASE("run: goroutines with a used header and a closure on the stack are left behind before they begin") {
+  weft::options one_p;
+  one_p.procs = 1;
+  for (int i = 0; i < 5; ++i) {
+    weft::run(
+        [] {
+          weft::wait_group w;
+          for (int k = 0; k < 100; ++k) w.go([] { weft::sleep(10us); });
+          w.wait();
+          std::array<int, 64> large{};
+          for (int k = 0; k < 100; ++k) weft::go([large] { (void)large; });
+        },
+        one_p);
+  }
+}
+
 TEST_CASE("run: inside a running runtime it is an error, from anywhere") {
   weft::run([] {
     CHECK_THROWS_AS(weft::run([] {}), std::logic_error);

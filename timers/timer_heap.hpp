@@ -2,7 +2,7 @@
 //
 // Stopping or changing a timer marks it (timer.hpp) and leaves its entry where it is; whoever next works on the heap
 // puts it right: at the head when entries come due (run); everywhere, in one pass (rebuild), when a timer was made
-// earlier and that time has come (adjust), or when more than a quarter of the entries are stopped.
+// earlier and that time has come (adjust), or when more than half of the entries are stopped.
 //
 // Two hints are read without the lock, by those who decide how long to sleep:
 //   head_when        when of the first entry, 0 if there is none
@@ -86,7 +86,7 @@ class timer_heap {
   // after `now` if due ones are left (0: none). `ran` is set if any ran.
   nanos check(nanos now, bool may_clear, bool* ran, std::uint32_t at_most = std::numeric_limits<std::uint32_t>::max());
 
-  // By whoever is about to go to sleep: takes out stopped timers at the head, or all, if they are more than a quarter.
+  // By whoever is about to go to sleep: takes out stopped timers at the head, or all, if they are more than half.
   // The hint of one that was made earlier and stopped then may stay, and end one sleep in vain.
   void tidy();
 
@@ -113,7 +113,8 @@ class timer_heap {
   void clean_head();
   bool take_out(timer* t);
   void clean_tail();
-  bool worth_rebuilding(std::size_t entries) const noexcept { return deleted_count() > entries / 4; }  // Go's rule
+  // A pass looks at every entry. So for each that it takes out it looks at two, at most. Go's rule is a quarter: four.
+  bool worth_rebuilding(std::size_t entries) const noexcept { return deleted_count() > entries / 2; }
   void adjust(nanos now);
   void rebuild();
   bool run_head(nanos now, bool* ran);

@@ -32,7 +32,7 @@
  *   - what belongs to one thread (the array under the lock, the fields in a transient state) goes together with the
  *     step that takes hold of it
  *   - make_room, references and disposal are left out; take_all and clear run in a stopped world and are left out
- *   - "more than a quarter are stopped" is: one is; tidy then rebuilds or cleans the head, as either may be
+ *   - "more than half are stopped" is: one is; tidy then rebuilds or cleans the head, as either may be
  *   - periods exist only with CHANNEL (ticker); a periodic function may run once after del_timer said true, which the
  *     sequence number is for
  *   - CHANNEL: what is done under the channel's lock without touching the timer is one step; one receiver

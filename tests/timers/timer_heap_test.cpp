@@ -274,7 +274,7 @@ TEST_CASE("timer heap: no more are run at a time than asked for") {
   CHECK(log_of_fired.size() == ts.size());
 }
 
-TEST_CASE("timer heap: stopped timers are cleaned out once they are a quarter") {
+TEST_CASE("timer heap: stopped timers are cleaned out once they are half") {
   timer_heap h;
   std::vector<numbered> ts(400);
   for (auto& t : ts) {
@@ -284,14 +284,14 @@ TEST_CASE("timer heap: stopped timers are cleaned out once they are a quarter") 
     (void)h.add(&t);
   }
   bool ran = false;
-  for (std::size_t i = 0; i < 90; ++i) REQUIRE(del_timer(&ts[i]));
+  for (std::size_t i = 0; i < 190; ++i) REQUIRE(del_timer(&ts[i]));
   h.check(10, true, &ran);
   CHECK(h.size() == 400);
-  for (std::size_t i = 90; i < 110; ++i) REQUIRE(del_timer(&ts[i]));
+  for (std::size_t i = 190; i < 210; ++i) REQUIRE(del_timer(&ts[i]));
   h.check(10, false, &ran);  // not ours: leave it
   CHECK(h.size() == 400);
   h.check(10, true, &ran);
-  CHECK(h.size() == 290);
+  CHECK(h.size() == 190);
   CHECK(h.deleted_count() == 0);
   CHECK_FALSE(ran);
   CHECK(ts[0].status.load(acquire) == timer_status::removed);

@@ -447,8 +447,8 @@ void wakep(help h) noexcept {
 }
 
 bool timer_wants_poller() noexcept {
-  // sysmon asks, too, every 10 ms at least: a later one will be within this by then.
-  constexpr nanos sysmon_sees_it = 20 * millisecond;
+  // sysmon asks, too, every 20 ms at least: a later one will be within this by then.
+  constexpr nanos sysmon_sees_it = 40 * millisecond;
   if (sched.last_poll.load(seq_cst) == 0) return false;
   nanos timer = earliest_timer();
   return timer != 0 && timer - nanotime() < sysmon_sees_it;

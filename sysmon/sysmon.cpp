@@ -9,13 +9,14 @@
 //                                                processors is small then
 //   no P idles, others wait for one, and it is   none, and then 50 µs: once a millisecond (hurry_sysmon)
 //   left behind in a call
-//   every P idles                                10 ms: one may be taken and get stuck
+//   every P idles                                20 ms: one may be taken and get stuck
 //
 // Once every P idles and nothing ran since the last look, or while the world is stopped, it sleeps on a note: until
 // half of the forced tick's period has passed, the next line of a trace or of the hogs, or the next look at a suspected
 // deadlock, is due or, if nobody sleeps in the poller, a timer is. Whoever takes a P out of idle wakes it (idle_p_get).
-// A program that only idles between its timers is looked after every 10 ms: waking a thread for each of its wake-ups
-// would cost more than they do. Policy and time live here; what is done to Ps and Ms are verbs of sched.
+// A program that only idles between its timers is looked after every 20 ms: waking a thread for each of its wake-ups
+// would cost more than they do, and looking every 10 ms a tenth of what they do. Policy and time live here; what is
+// done to Ps and Ms are verbs of sched.
 //
 // Each round: 1. poll, if nobody did for 10 ms (1 ms while no P idles); 2. a timer is overdue, whose P may be stuck, or
 // goroutines wait in the global queue or to begin, or nobody sleeps for a timer that is due soon: start an M if a P
@@ -56,6 +57,7 @@ namespace {
 constexpr nanos shortest_pause = 20 * microsecond;
 constexpr nanos pause_beside_hogs = 500 * microsecond;  // sysmon's share of the processors is small then
 constexpr nanos longest_pause = 10 * millisecond;
+constexpr nanos pause_while_all_idle = 20 * millisecond;  // timer_wants_poller knows
 constexpr int rounds_before_backoff = 50;
 constexpr nanos poll_at_least_every = 10 * millisecond;  // while a P idles
 constexpr nanos time_slice = 10 * millisecond;
@@ -272,7 +274,7 @@ void poll_if_nobody_did(nanos now) noexcept {
 
 nanos next_pause(nanos interval, const retaken& last) noexcept {
   if (sched.hogs.load(relaxed) != 0) interval = std::max(interval, pause_beside_hogs);
-  if (all_idle()) return longest_pause;  // one may be taken and get stuck
+  if (all_idle()) return pause_while_all_idle;  // one may be taken and get stuck
   if (sched.idle_ps.load(relaxed) != 0) return interval;
   nanos timer = earliest_timer();
   if (timer != 0 || anybody_waits_for_io()) interval = std::min(interval, overdue_slice);

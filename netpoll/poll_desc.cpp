@@ -170,7 +170,7 @@ void poll_evict(poll_desc* pd, g_list& woken) noexcept {
     if (G* g = unblock(pd->read, poll_desc::nil)) woken.push_back(g);
     if (G* g = unblock(pd->write, poll_desc::nil)) woken.push_back(g);
   }
-  for (timer* t : timers) del_timer(t);
+  for (timer* t : timers) del_timer(t, nullptr);
 }
 
 void poll_free(poll_desc* pd) noexcept {
@@ -240,7 +240,7 @@ deadline_result poll_set_deadline(timer_heap& here, poll_desc* pd, poll_mode m, 
   if (deadline > 0) {
     r = {arm(here, pd, m, deadline), deadline};
   } else {
-    del_timer(&d.passing);
+    del_timer(&d.passing, nullptr);
     ++d.seq;
   }
   d.deadline = deadline;

@@ -185,11 +185,12 @@ M* park_until(M* m, wait_ticket ticket, after_switch commit, void* arg, wait_rea
   t->when = std::max<nanos>(deadline, 1);
   t->function = wait_timed_out;
   t->dispose = dispose_wait_timer;
+  t->references.store(2, relaxed);
   m->g->wake_value = nullptr;
   timed_commit c{commit, arg, t};
   m = park(m, commit_timed, &c, why);
   *timed_out = m->g->wake_value == t;
-  if (!*timed_out) del_timer(t);
+  if (!*timed_out) stop_timer(m, t);
   t->release();
   return m;
 }

@@ -64,6 +64,11 @@ bool rearm_timer(M* m, timer* t, const timer_setting& to) {
   return r.was_pending;
 }
 
+bool stop_timer(M* m, timer* t) noexcept {
+  P* p = m ? m->p.load(relaxed) : nullptr;
+  return del_timer(t, p ? &p->timers : nullptr);
+}
+
 void set_io_deadline(M* m, poll_desc* pd, poll_mode mode, nanos deadline) {
   P* p = p_for_timers(m);
   g_list woken;

@@ -9,7 +9,7 @@
 //                                                processors is small then
 //   no P idles, others wait for one, and it is   none, and then 50 µs: once a millisecond (hurry_sysmon)
 //   left behind in a call
-//   every P idles                                20 ms: one may be taken and get stuck
+//   every P idles                                20 ms: one may be taken and get stuck. 10 ms if nobody helps
 //
 // Once every P idles and nothing ran since the last look, or while the world is stopped, it sleeps on a note: until
 // half of the forced tick's period has passed, the next line of a trace or of the hogs, or the next look at a suspected
@@ -274,7 +274,7 @@ void poll_if_nobody_did(nanos now) noexcept {
 
 nanos next_pause(nanos interval, const retaken& last) noexcept {
   if (sched.hogs.load(relaxed) != 0) interval = std::max(interval, pause_beside_hogs);
-  if (all_idle()) return pause_while_all_idle;  // one may be taken and get stuck
+  if (all_idle()) return nobody_helps() ? longest_pause : pause_while_all_idle;  // a P may be taken and get stuck
   if (sched.idle_ps.load(relaxed) != 0) return interval;
   nanos timer = earliest_timer();
   if (timer != 0 || anybody_waits_for_io()) interval = std::min(interval, overdue_slice);

@@ -69,7 +69,8 @@ struct timer {
   nanos period = 0;  // 0: once
 
   // A timer that may die while a heap still holds it (stopped timers stay until they are cleaned out) is counted:
-  // the heap holds one reference while the timer is in it. Null: the owner's storage outlives its place in a heap
+  // the heap holds one reference while the timer is in it: change_timer makes that, add takes over one that the caller
+  // has made. Null: the owner's storage outlives its place in a heap
   // (a sleeping goroutine's timer ends only by firing; a poll descriptor is never freed).
   void (*dispose)(timer*) noexcept = nullptr;
 
@@ -78,9 +79,15 @@ struct timer {
     if (dispose) references.fetch_add(1, relaxed);
   }
 
-  // True: the last reference is gone and the caller calls dispose(this), with no lock held.
-  // acq_rel: whoever disposes sees what all former holders wrote.
-  [[nodiscard]] bool drop() noexcept { return dispose && references.fetch_sub(1, acq_rel) == 1; }
+  // True: the caller's reference is the only one, so nobody makes another. acquire: it sees what all former holders
+  // wrote.
+  bool has_one_reference() const noexcept { return dispose && references.load(acquire) == 1; }
+
+  // True: the last reference is gone and the caller calls dispose(this), with no lock held. acq_rel: likewise, and
+  // released for whoever is the only holder then.
+  [[nodiscard]] bool drop() noexcept {
+    return has_one_reference() || (dispose && references.fetch_sub(1, acq_rel) == 1);
+  }
 
   void release() noexcept {
     if (drop()) dispose(this);

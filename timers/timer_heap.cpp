@@ -19,6 +19,9 @@ void look_again() noexcept { sched_yield(); }
 
 nanos not_before_epoch(nanos when) noexcept { return when < 1 ? 1 : when; }  // 0 means "none" in the hints
 
+// By its only writer. release: deleted_count.
+void count_one(atomic<std::uint32_t>& n) noexcept { n.store(n.load(relaxed) + 1, release); }
+
 // All but the time.
 void take_over(timer* t, const timer_setting& to) noexcept {
   t->period = to.period;
@@ -115,7 +118,6 @@ void timer_heap::insert(timer* t) noexcept {
   WEFT_ASSERT(free_places() > 0, "no room for a timer among {}", heap_.size());
   heap_.push_back({t->when, t});
   t->heap = this;
-  t->retain();
   sift_up(heap_.size() - 1);
 }
 
@@ -129,7 +131,7 @@ bool timer_heap::note_earlier(nanos when) noexcept {
   return false;
 }
 
-bool del_timer(timer* t) noexcept {
+bool del_timer(timer* t, timer_heap* mine) noexcept {
   for (;;) {
     timer_status s = t->status.load(acquire);
     switch (s) {
@@ -139,8 +141,12 @@ bool del_timer(timer* t) noexcept {
         // Through modifying, so that t->heap cannot change (take_all) between reading and counting.
         if (try_move<armed_states, modifying>(t, s)) {
           timer_heap* h = t->heap;
-          // Counted before the state says so: who clears deleted timers must not count below zero.
-          h->deleted_.fetch_add(1, relaxed);
+          // Counted before the state says so: who takes it out, or forgets all (clear), comes after.
+          if (h == mine) {
+            count_one(h->stopped_here_);
+          } else {
+            h->stopped_.fetch_add(1, relaxed);
+          }
           finish_move<modifying, deleted>(t);
           return true;
         }
@@ -191,7 +197,7 @@ bool timer_heap::change_in_place(timer* t, const timer_setting& to, bool was_del
   take_over(t, to);
   const nanos when = not_before_epoch(to.when);
   t->next_when = when;
-  if (was_deleted) deleted_.fetch_sub(1, relaxed);
+  if (was_deleted) stopped_.fetch_sub(1, release);  // deleted_count
   if (when >= t->when) {
     finish_move<modifying, modified_later>(t);
     return false;
@@ -208,6 +214,7 @@ bool timer_heap::change_in_place(timer* t, const timer_setting& to, bool was_del
 bool timer_heap::put_in(timer* t, const timer_setting& to) noexcept {
   take_over(t, to);
   t->when = not_before_epoch(to.when);
+  t->retain();
   insert(t);
   finish_move<modifying, waiting>(t);
   return heap_.front().t == t;
@@ -216,9 +223,12 @@ bool timer_heap::put_in(timer* t, const timer_setting& to) noexcept {
 // Under the lock. t, which was stopped, counts as being in no heap from here on: its owner may arm it anew, in another
 // one at once. The caller takes its entry out, and does not look at t for that.
 bool timer_heap::take_out(timer* t) {
-  if (!try_move<deleted, removing>(t)) return false;
-  deleted_.fetch_sub(1, relaxed);
-  finish_move<removing, removed>(t);
+  // If the heap's reference is the only one, no owner is left who might arm it anew. But he may have done so before he
+  // let go: what he did last is seen now.
+  const bool ownerless = t->has_one_reference() && t->status.load(relaxed) == deleted;
+  if (!ownerless && !try_move<deleted, removing>(t)) return false;
+  count_one(taken_out_);
+  if (!ownerless) finish_move<removing, removed>(t);
   leave(t);
   return true;
 }
@@ -446,7 +456,7 @@ void timer_heap::clear() noexcept {
     leave(t);
   }
   heap_.shrink(0);
-  deleted_.store(0, relaxed);
+  for (auto* n : {&stopped_here_, &stopped_, &taken_out_}) n->store(0, relaxed);
   earliest_change_.store(0, relaxed);
   unlock_and_publish();
 }

@@ -62,8 +62,12 @@ class timer_heap {
   // Entries, stopped ones included.
   std::uint32_t size() const noexcept { return count_.load(relaxed); }
 
-  // Entries that were stopped and not yet cleaned out. Rough.
-  std::uint32_t deleted_count() const noexcept { return deleted_.load(relaxed); }
+  // Entries that were stopped and not yet cleaned out. Rough, while others stop some, but not below zero: in this
+  // order, who sees that one was taken out or armed anew sees that it was stopped.
+  std::uint32_t deleted_count() const noexcept {
+    const std::uint32_t out = taken_out_.load(acquire), elsewhere = stopped_.load(acquire);
+    return elsewhere + stopped_here_.load(relaxed) - out;
+  }
 
   // Somebody waits for `when` who wants to be on time: a short sleep, a fast ticker. What an M that sleeps for this
   // heap does with it is up to it; the latest such time is kept, roughly.
@@ -77,9 +81,9 @@ class timer_heap {
     if (room_.load(relaxed) < slack) grow(0);
   }
 
-  // Arms a timer in state no_status or removed for t->when. True: it is the earliest of this heap now, so who
-  // sleeps for this heap has to be told. Only after make_room; it runs where nothing can be undone any more (a
-  // goroutine's commit step), so it cannot fail.
+  // Arms a timer in state no_status or removed for t->when, and takes over a reference of the caller's. True: it is
+  // the earliest of this heap now, so who sleeps for this heap has to be told. Only after make_room; it runs where
+  // nothing can be undone any more (a goroutine's commit step), so it cannot fail.
   [[nodiscard]] bool add(timer* t) noexcept;
 
   // Runs what is due, but no more than so many, and puts right what has to be. Returns the next time, which is not
@@ -101,7 +105,7 @@ class timer_heap {
   void clear() noexcept;
 
  private:
-  friend bool del_timer(timer* t) noexcept;
+  friend bool del_timer(timer* t, timer_heap* mine) noexcept;
   friend change_result change_timer(timer_heap& here, timer* t, const timer_setting& to);
 
   bool change_in_place(timer* t, const timer_setting& to, bool was_deleted) noexcept;
@@ -133,7 +137,9 @@ class timer_heap {
   atomic<nanos> earliest_change_{0};
   atomic<nanos> punctual_until_{0};
   atomic<std::uint32_t> count_{0};
-  atomic<std::uint32_t> deleted_{0};
+  // Stopped timers: by who holds the heap's P, who is the only one to write there; by others, less those that were
+  // armed anew; taken out, under the lock.
+  atomic<std::uint32_t> stopped_here_{0}, stopped_{0}, taken_out_{0};
 
   // Free places of the array. make_room provides this many. Whoever can still throw, as any number of threads at once
   // do on the first P's heap, leaves half of them to the owner, who is between make_room and add and cannot.
@@ -143,8 +149,8 @@ class timer_heap {
 };
 
 // Stops a timer wherever it is. True: it was armed and will not run. False: it was not armed, or its function runs
-// now or has run.
-bool del_timer(timer* t) noexcept;
+// now or has run. `mine`: the heap of the P that the caller holds, or null.
+bool del_timer(timer* t, timer_heap* mine) noexcept;
 
 // Gives a timer new values and arms it: in place if some heap still holds it, else in `here`.
 [[nodiscard]] change_result change_timer(timer_heap& here, timer* t, const timer_setting& to);

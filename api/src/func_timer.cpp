@@ -35,7 +35,7 @@ constexpr rt::nanos retry_spawn = 10 * rt::millisecond;
 struct func_timer_setting {
   rt::goroutine_lock mutex{rt::lock_rank::channel};
   rt::atomic<std::uint32_t> handles{1};
-  std::uint64_t setting = 0;  // under mutex. Odd: pending
+  std::uint64_t setting = 0;  // under mutex, but for the first (begin). Odd: pending
 };
 
 // Lies in one block of memory before the closure.
@@ -75,10 +75,24 @@ class func_timer_core : public func_timer_setting, public rt::timer {
     if (pending) ++setting;
     return pending;
   }
+  // By a goroutine, for the first time: nobody else knows the timer yet. So this needs no mutex, and no locked
+  // instruction for the heap's reference. As soon as it is armed it may fire, on another P: the setting comes before.
+  void begin(rt::M* m, std::int64_t ns) {
+    never = ns >= never_ns;
+    if (!never) {
+      m->p.load(rt::relaxed)->timers.make_room();
+      when = deadline_after(ns < 0 ? 0 : ns);
+      rt::timer::function = fire;
+      seq = 1;
+      references.store(2, rt::relaxed);
+    }
+    setting = 1;
+    if (!never) rt::arm_timer(m, this);
+  }
   void arm(rt::M* m, std::int64_t ns) {  // not pending
     never = ns >= never_ns;
     if (never) {
-      rt::del_timer(this);
+      rt::stop_timer(m, this);
     } else {
       rt::rearm_timer(m, this, {deadline_after(ns < 0 ? 0 : ns), 0, fire, setting + 1});
     }
@@ -204,8 +218,12 @@ func_timer_core* func_timer_make(std::int64_t ns, std::unique_ptr<func_timer_clo
   auto* t = ::new (reinterpret_cast<std::byte*>(f.get()) - sizeof(func_timer_core)) func_timer_core(size, align);
   try {
     rt::runtime_scope scope;
-    rt::lock_guard hold(t->mutex);
-    t->arm(scope.m(), ns);
+    if (scope.m()) {
+      t->begin(scope.m(), ns);
+    } else {
+      rt::lock_guard hold(t->mutex);
+      t->arm(nullptr, ns);
+    }
   } catch (...) {
     t->~func_timer_core();
     throw;
@@ -217,7 +235,12 @@ func_timer_core* func_timer_make(std::int64_t ns, std::unique_ptr<func_timer_clo
 void func_timer_retain(func_timer_core* t) noexcept { t->handles.fetch_add(1, rt::relaxed); }
 
 void func_timer_release(func_timer_core* t) noexcept {
-  if (t->handles.fetch_sub(1, rt::acq_rel) != 1) return;
+  // The only handle is ours, so nobody makes another.
+  if (t->handles.load(rt::acquire) == 1) {
+    t->handles.store(0, rt::release);
+  } else if (t->handles.fetch_sub(1, rt::acq_rel) != 1) {
+    return;
+  }
   bool closure_is_ours;
   {
     rt::runtime_scope scope;
@@ -232,7 +255,7 @@ bool func_timer_stop(func_timer_core* t) {
   rt::runtime_scope scope;
   rt::lock_guard hold(t->mutex);
   bool pending = t->disarm();
-  rt::del_timer(t);
+  rt::stop_timer(scope.m(), t);
   return pending;
 }
 
@@ -240,7 +263,7 @@ bool func_timer_stop_and_wait(func_timer_core* t) {
   rt::runtime_scope scope;
   t->mutex.acquire_lock();
   bool pending = t->disarm();
-  rt::del_timer(t);
+  rt::stop_timer(scope.m(), t);
   bool in_f = t->is_in_f(scope.g());
   while (!in_f && t->is_running()) {
     end_waiter w{scope.g(), scope.g()->begin_wait()};

@@ -114,7 +114,7 @@ class timer_core {
 
   void put_into_heap() {
     if (when.at == rt::forever) {
-      rt::del_timer(&node);
+      rt::stop_timer(rt::this_m(), &node);
     } else {
       rt::rearm_timer(rt::this_m(), &node, {when.due(), period, fire, seq});
     }
@@ -156,7 +156,7 @@ class timer_core {
       rt::nanos now = rt::nanotime();
       if (now < t->when.at) return;
       to_wake = t->send(now);
-      if (!to_wake) rt::del_timer(&t->node);  // nobody waits: a ticker's next tick need not be noticed
+      if (!to_wake) rt::stop_timer(rt::this_m(), &t->node);  // nobody waits: a ticker's next tick need not be noticed
     }
     if (to_wake) wake(rt::this_m(), to_wake);
   }
@@ -201,7 +201,7 @@ void timer_begin_wait(chan_core* c) {
 void timer_channel_gone(chan_core* c) noexcept {
   timer_core* t = c->timer;
   rt::runtime_scope scope;
-  rt::del_timer(&t->node);
+  rt::stop_timer(scope.m(), &t->node);
   t->node.release();
 }
 
@@ -224,7 +224,7 @@ bool timer_stop(timer_core* t) {
   rt::runtime_scope scope;
   rt::lock_guard hold(t->chan.mutex);
   bool pending = t->disarm();
-  if (t->will_fire()) rt::del_timer(&t->node);
+  if (t->will_fire()) rt::stop_timer(scope.m(), &t->node);
   return pending;
 }
 

@@ -38,12 +38,13 @@ class per_p {
 
   void add(unsigned p, timer* t, nanos when) {
     t->when = when;
+    t->retain();  // for the heap
     ps_[p].heap.make_room();
     count(my_waits().acquired);
     static_cast<void>(ps_[p].heap.add(t));
   }
 
-  bool stop(timer* t) { return rt::del_timer(t); }
+  bool stop(timer* t) { return rt::del_timer(t, nullptr); }
 
   bool reset(unsigned p, timer* t, nanos when) {
     // acquire is not needed: the owner resets, and only the owner takes it out of these states.

@@ -52,7 +52,7 @@ TEST_CASE("Go issue 38023: timers are changed while others look at them, and all
         for (int i = 0; i < 5; ++i) {
           counting_timer& t = ts[threads.random().below(ts.size())];
           if (threads.random().below(3) == 0) {
-            del_timer(&t);
+            del_timer(&t, nullptr);
           } else {
             set(h, t, 40 + static_cast<nanos>(threads.random().below(20)));
           }
@@ -122,7 +122,7 @@ TEST_CASE("Go issue 47762: an adjustment puts every timer right, whatever it tak
       std::vector<counting_timer*> due;
       for (auto& t : ts) {
         switch (random.below(4)) {
-          case 0: del_timer(&t); break;
+          case 0: del_timer(&t, nullptr); break;
           case 1: set(h, t, 2000 + static_cast<nanos>(random.below(200))); break;
           case 2:
             set(h, t, 10 + round);
@@ -177,7 +177,7 @@ TEST_CASE("Go issue 51654: a heap that has become empty has no time to wake for"
     set(h, ts[0], 100);
     set(h, ts[0], 50);  // the hint
     CHECK(h.wake_when() == 50);
-    REQUIRE(del_timer(&ts[0]));
+    REQUIRE(del_timer(&ts[0], nullptr));
     l.at(h);
     INFO(l.name);
     if (h.size() == 0) CHECK(h.wake_when() == 0);

@@ -123,6 +123,7 @@ class model {
     t->function = numbered::fire;
     t->seq = ++seq_;
     here.make_room();
+    t->retain();  // for the heap
     nanos woke_at = here.wake_when();
     armed_[i] = {std::max<nanos>(t->when, 1), t->period, seq_};
     told_in_time(here.add(t), woke_at, armed_[i].when);
@@ -134,8 +135,8 @@ class model {
   }
 
   void remove(std::size_t i) {
-    CHECK(del_timer(timers_[i]) == (armed_.erase(i) != 0));
-    CHECK_FALSE(del_timer(timers_[i]));
+    CHECK(del_timer(timers_[i], nullptr) == (armed_.erase(i) != 0));
+    CHECK_FALSE(del_timer(timers_[i], nullptr));
   }
 
   // Its owner lets go of a timer that a heap still holds.
@@ -284,10 +285,10 @@ TEST_CASE("timer heap: stopped timers are cleaned out once they are half") {
     (void)h.add(&t);
   }
   bool ran = false;
-  for (std::size_t i = 0; i < 190; ++i) REQUIRE(del_timer(&ts[i]));
+  for (std::size_t i = 0; i < 190; ++i) REQUIRE(del_timer(&ts[i], nullptr));
   h.check(10, true, &ran);
   CHECK(h.size() == 400);
-  for (std::size_t i = 190; i < 210; ++i) REQUIRE(del_timer(&ts[i]));
+  for (std::size_t i = 190; i < 210; ++i) REQUIRE(del_timer(&ts[i], nullptr));
   h.check(10, false, &ran);  // not ours: leave it
   CHECK(h.size() == 400);
   h.check(10, true, &ran);
@@ -315,7 +316,7 @@ TEST_CASE("timer heap: who changes or stops a timer does not wait for who works 
   for (numbered* t : {&stopped, &held, &later, &earlier, &gone}) {
     (void)change_timer(h, t, {when += 10, 0, numbered::fire, 0});
   }
-  REQUIRE(del_timer(&stopped));
+  REQUIRE(del_timer(&stopped, nullptr));
   // Who cleans up finds the next timer in the hands of somebody else, and looks again and again, under the lock.
   held.status.store(timer_status::modifying);
   std::thread cleaner([&] { h.tidy(); });
@@ -324,9 +325,9 @@ TEST_CASE("timer heap: who changes or stops a timer does not wait for who works 
   std::thread owner([&] {
     for (nanos d = 1; d <= 100; ++d) (void)change_timer(h, &later, {1000 + d, 0, numbered::fire, 0});
     (void)change_timer(h, &earlier, {5, 0, numbered::fire, 0});
-    (void)del_timer(&gone);
+    (void)del_timer(&gone, nullptr);
     (void)change_timer(h, &gone, {2000, 0, numbered::fire, 0});
-    (void)del_timer(&gone);
+    (void)del_timer(&gone, nullptr);
     done = true;
   });
   nanos give_up = nanotime() + 5 * second;
@@ -355,7 +356,7 @@ TEST_CASE("timer heap: a period that reaches beyond the end of time fires once, 
     CHECK(h.check(next, true, &ran) == next + 10);
     CHECK(log_of_fired.size() == 3);
     CHECK((log_of_fired.back() == fired{1, 0, next}));
-    REQUIRE(del_timer(&again));
+    REQUIRE(del_timer(&again, nullptr));
     h.tidy();
     CHECK(h.wake_when() == forever);
     h.check(forever - 1, true, &ran);
@@ -399,7 +400,7 @@ TEST_CASE("timer heap: owners, modifiers and runners on threads of their own") {
       for (int i = 0; i < 6000; ++i) {
         shared_timer& t = timers[random() % timers.size()];
         if (random() % 4 == 0) {
-          if (del_timer(&t)) t.taken_back.fetch_add(1);
+          if (del_timer(&t, nullptr)) t.taken_back.fetch_add(1);
         } else {
           t.armed.fetch_add(1);
           nanos when = nanotime() + static_cast<nanos>(random() % 60) * microsecond;
@@ -419,7 +420,7 @@ TEST_CASE("timer heap: owners, modifiers and runners on threads of their own") {
   for (auto& t : timers) {
     CHECK(t.armed == t.fired + t.taken_back);
     CHECK_FALSE(t.early);
-    CHECK_FALSE(del_timer(&t));
+    CHECK_FALSE(del_timer(&t, nullptr));
   }
   for (auto& h : heaps) {
     CHECK(h.wake_when() == 0);

@@ -75,7 +75,7 @@ struct some_heap {
       h.make_room();
       (void)h.add(&ts[i]);
     }
-    del_timer(&ts.back());
+    del_timer(&ts.back(), nullptr);
   }
   timer& head() { return ts.front(); }
 };
@@ -124,7 +124,7 @@ TEST_CASE("timer moves: an operation that meets a state it cannot have met is fa
        waiting,
        [](some_heap& s) { (void)s.h.add(&s.head()); },
        {waiting, running, deleted, removing, modifying, modified_earlier, modified_later, moving, unknown}},
-      {"del_timer", modifying, [](some_heap& s) { (void)del_timer(&s.head()); }, {unknown}},
+      {"del_timer", modifying, [](some_heap& s) { (void)del_timer(&s.head(), nullptr); }, {unknown}},
       {"change_timer",
        modifying,
        [](some_heap& s) {

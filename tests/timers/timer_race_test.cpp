@@ -13,6 +13,16 @@ namespace {
 std::uint64_t ran = 0;
 void note_seq(timer*, std::uint64_t seq, nanos) noexcept { ran = seq; }
 
+struct noted_timer : timer {
+  noted_timer() {
+    dispose = [](timer* t) noexcept {
+      ran = static_cast<noted_timer*>(t)->note;
+      delete static_cast<noted_timer*>(t);
+    };
+  }
+  std::uint64_t note = 0;
+};
+
 // Relaxed: it orders nothing.
 void wait_for(const timer& t, timer_status s) {
   while (t.status.load(relaxed) != s) std::this_thread::yield();
@@ -42,7 +52,7 @@ TEST_CASE("timer state: who stops a timer sees in which heap it is") {
     (void)heap.add(&t);
   });
   wait_for(t, timer_status::waiting);
-  CHECK(del_timer(&t));
+  CHECK(del_timer(&t, nullptr));
   adds.join();
   CHECK(heap.deleted_count() == 1);
 }
@@ -58,4 +68,19 @@ TEST_CASE("timer state: who arms a timer anew does so after it was run") {
   runs.join();
   CHECK(any);
   CHECK(ran == 1);
+}
+
+TEST_CASE("timer references: the heap, when it is the last, sees what the owner did before he let go") {
+  timer_heap heap;
+  auto* t = new noted_timer;
+  (void)change_timer(heap, t, {10, 0, note_seq, 1});
+  std::thread owner([&] {
+    (void)del_timer(t, nullptr);
+    t->note = 3;
+    t->release();
+  });
+  while (t->references.load(relaxed) != 1) std::this_thread::yield();
+  heap.tidy();
+  CHECK(ran == 3);
+  owner.join();
 }

@@ -50,13 +50,20 @@ struct timer;
 // asked for, `seq` the timer's at the time it was due. What else it needs to know is in what was derived from timer.
 using timer_function = void (*)(timer*, std::uint64_t seq, nanos due) noexcept;
 
-// As large as a cache line: among a million timers each costs a look into memory.
+// As large as a cache line: among a million timers each costs a look into memory. What stopping one and taking it out
+// needs comes first, as who derives from it may begin in the middle of a line.
 struct timer {
   atomic<timer_status> status{timer_status::no_status};
   atomic<std::uint32_t> references{1};
 
   // Valid while in a heap. Written with that heap's lock, and read under modifying, which keeps the timer there.
   timer_heap* heap = nullptr;
+
+  // A timer that may die while a heap still holds it (stopped timers stay until they are cleaned out) is counted: the
+  // heap holds one reference while the timer is in it. change_timer makes that; add takes over one that the caller has
+  // made. Null: the owner's storage outlives its place in a heap (a sleeping goroutine's timer ends only by firing; a
+  // poll descriptor is never freed).
+  void (*dispose)(timer*) noexcept = nullptr;
 
   // Written by the owner before add, by change_timer under modifying, by the heap's holder.
   nanos when = 0;
@@ -67,12 +74,6 @@ struct timer {
   std::uint64_t seq = 0;
   timer_function function = nullptr;
   nanos period = 0;  // 0: once
-
-  // A timer that may die while a heap still holds it (stopped timers stay until they are cleaned out) is counted:
-  // the heap holds one reference while the timer is in it: change_timer makes that, add takes over one that the caller
-  // has made. Null: the owner's storage outlives its place in a heap
-  // (a sleeping goroutine's timer ends only by firing; a poll descriptor is never freed).
-  void (*dispose)(timer*) noexcept = nullptr;
 
   // relaxed: a new reference is made from one that is held.
   void retain() noexcept {

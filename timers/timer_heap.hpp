@@ -137,15 +137,18 @@ class timer_heap {
   atomic<nanos> earliest_change_{0};
   atomic<nanos> punctual_until_{0};
   atomic<std::uint32_t> count_{0};
-  // Stopped timers: by who holds the heap's P, who is the only one to write there; by others, less those that were
-  // armed anew; taken out, under the lock.
-  atomic<std::uint32_t> stopped_here_{0}, stopped_{0}, taken_out_{0};
+  // Stopped timers: by who holds the heap's P, who is the only one to write there; taken out, under the lock. By
+  // others: stopped_.
+  atomic<std::uint32_t> stopped_here_{0}, taken_out_{0};
 
   // Free places of the array. make_room provides this many. Whoever can still throw, as any number of threads at once
   // do on the first P's heap, leaves half of them to the owner, who is between make_room and add and cannot.
   static constexpr std::size_t slack = 64;
   atomic<std::size_t> room_{0};
   std::size_t promised_ = 0;  // under the lock: free places that are none, since take_all needs them
+
+  // Stopped by others, less those that were armed anew: in a cache line apart, which they would take from the owner.
+  alignas(64) atomic<std::uint32_t> stopped_{0};
 };
 
 // Stops a timer wherever it is. True: it was armed and will not run. False: it was not armed, or its function runs

@@ -69,6 +69,9 @@ class timer_heap {
     return elsewhere + stopped_here_.load(relaxed) - out;
   }
 
+  // A pass looks at every entry. So for each that it takes out it looks at two, at most. Go's rule is a quarter: four.
+  bool worth_rebuilding(std::size_t entries) const noexcept { return deleted_count() > entries / 2; }
+
   // Somebody waits for `when` who wants to be on time: a short sleep, a fast ticker. What an M that sleeps for this
   // heap does with it is up to it; the latest such time is kept, roughly.
   void expect_punctual(nanos when) noexcept { punctual_until_.store(when, relaxed); }
@@ -117,8 +120,6 @@ class timer_heap {
   void clean_head();
   bool take_out(timer* t);
   void clean_tail();
-  // A pass looks at every entry. So for each that it takes out it looks at two, at most. Go's rule is a quarter: four.
-  bool worth_rebuilding(std::size_t entries) const noexcept { return deleted_count() > entries / 2; }
   void adjust(nanos now);
   void rebuild();
   bool run_head(nanos now, bool* ran);

@@ -56,7 +56,7 @@ class per_p {
   nanos fire(unsigned p, nanos now) {
     rt::timer_heap& h = ps_[p].heap;
     nanos next = h.wake_when();
-    if (next == 0 || (now < next && h.deleted_count() <= h.size() / 2)) return next;
+    if (next == 0 || (now < next && !h.worth_rebuilding(h.size()))) return next;
     count(my_waits().acquired);
     bool ran = false;
     return h.check(now, true, &ran);

@@ -46,10 +46,16 @@ WEFT_NO_FAKE_STACK inline thread_state* switch_to(thread_state* ts, G* to, after
   return arrive(jump({ts, from, after, arg}, from->context, to->context));
 }
 
+// What the thread does after the end of a goroutine.
+struct last_step {
+  G* next;
+  after_switch after;  // switches to `next`, and calls this there; null: `next` has begun, on the same stack
+};
+
 // How a goroutine's life begins and ends: the scheduler's part of it.
 struct goroutine_life {
   void (*begun)(thread_state*) noexcept;  // on the new stack, before the first of the goroutine's own code
-  G* (*ended)() noexcept;                 // after the last; returns only with another goroutine that may begin here
+  last_step (*ended)() noexcept;          // after the last
 };
 void set_goroutine_life(const goroutine_life& life) noexcept;
 

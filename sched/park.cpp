@@ -307,7 +307,7 @@ void untie(M* m) noexcept {
 
 }  // namespace
 
-G* end_goroutine() noexcept {
+last_step end_goroutine() noexcept {
   M* m = enter_runtime();
   G* g = m->g;
   P* p = m->p.load(relaxed);
@@ -322,14 +322,11 @@ G* end_goroutine() noexcept {
       begin_in_place(m, g, next);
       recycle(p, g);
       leave_runtime(m);
-      return next;
+      return {next, nullptr};
     }
     begin(p, next);
   }
-  switch_to(
-      m, next ? next : &m->g0, [](G* dead, void*) { recycle(owner_of(dead)->p.load(relaxed), dead); }, nullptr);
-  WEFT_ASSERT(false, "goroutine {} ran on after its end", g->id);
-  __builtin_unreachable();
+  return {next ? next : &m->g0, [](G* dead, void*) { recycle(owner_of(dead)->p.load(relaxed), dead); }};
 }
 
 }  // namespace weft::rt

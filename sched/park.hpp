@@ -44,7 +44,7 @@ void ready_all(g_list& gs) noexcept;
 // Everything runnable now gets its turn first.
 [[nodiscard]] M* yield_now(M* m) noexcept;
 
-// The calling goroutine has ended; its stack is reused. Returns with another one that begins on it.
-G* end_goroutine() noexcept;
+// The calling goroutine has ended; its stack is reused, or the next one has begun on it.
+last_step end_goroutine() noexcept;
 
 }  // namespace weft::rt

@@ -10,6 +10,7 @@
 #include "runtime/overflow.hpp"
 #include "runtime/random.hpp"
 #include "runtime/stack.hpp"
+#include "runtime/way_back.hpp"
 
 #include <cstdint>
 #include <pthread.h>
@@ -67,6 +68,7 @@ struct alignas(cache_line) M : thread_state {
   bool leaves = false;        // this M: it idled for long, and its thread ends
   bool begins_idle = false;   // set before its thread starts
 
+  ways_back left;        // this M: of who left it last
   deadline_clock clock;  // this M
   random_source random;
   G g0;

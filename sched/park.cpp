@@ -152,8 +152,10 @@ M* park(M* m, after_switch commit, void* arg, wait_reason why) noexcept {
   } else {
     next = next_local(m, p, stack_to::keep);
   }
+  m->left.from_park = __builtin_return_address(0);
   // One place for all: reports put goroutines together that stand at the same places.
-  return static_cast<M*>(switch_to(m, next ? next : &m->g0, commit, arg));
+  m = static_cast<M*>(switch_to(m, next ? next : &m->g0, commit, arg));
+  return come_back(m->left.from_park, m);
 }
 
 WEFT_NOINLINE M* suspend(M* m, after_switch commit, void* arg) noexcept {
@@ -288,6 +290,7 @@ M* yield_now(M* m) noexcept {
   G* next = next_local(m, p, stack_to::keep);
   if (!next && !m->picked && sched.global_size.load(relaxed) == 0) return m;  // nobody else
   g->set_state(g_state::running, g_state::runnable);
+  m->left.from_park = __builtin_return_address(0);
   return static_cast<M*>(switch_to(m, next ? next : &m->g0, queue_again, nullptr));
 }
 

@@ -30,6 +30,16 @@ inline void release_after_switch(G*, void* held) noexcept { static_cast<lock*>(h
   return park_until(m, ticket, release_after_switch, &held, why, deadline, timed_out);
 }
 
+// For a function that the program calls, or what such a function calls last: does `body`, which may wait, and returns
+// what that returns, as the processor expects it (runtime/way_back.hpp). It enters and leaves the runtime itself.
+template <class F>
+[[gnu::always_inline]] inline auto wait_in_step(F body) {
+  if (M* m = this_m()) m->left.from_call = __builtin_return_address(0);
+  auto value = body();
+  const M* m = this_m();
+  return m ? come_back(m->left.from_call, value) : value;
+}
+
 // g was claimed by the caller: it runs as soon as a P gets to it; on this P it is next. Also called by threads without
 // a P. A foreign thread is woken.
 void ready(M* m, G* g) noexcept;

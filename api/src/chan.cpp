@@ -41,21 +41,24 @@ wait_queue& queue_of(chan_core* c) noexcept {
   return op.send ? c->senders : c->receivers;
 }
 
-// Under c's lock, which it gives up: waits for the other side.
-template <const operation& op>
-chan_status wait(rt::runtime_scope& scope, chan_core* c, void* value) {
-  waiter w;
-  w.g = scope.g();
-  w.ticket = rt::no_ticket;
-  w.value = value;
-  queue_of<op>(c).push_back(&w);
-  scope.resumed_on(rt::park(scope.m(), c->mutex, op.why));
-  return w.success ? chan_status::done : chan_status::closed;
+// Inside the runtime, which it leaves, and under c's lock, which it gives up: waits for the other side.
+WEFT_NOINLINE chan_status wait(rt::M* m, chan_core* c, wait_queue& q, void* value, rt::wait_reason why) {
+  return rt::wait_in_step([&] {
+    rt::runtime_scope scope(m);
+    waiter w;
+    w.g = scope.g();
+    w.ticket = rt::no_ticket;
+    w.value = value;
+    q.push_back(&w);
+    scope.resumed_on(rt::park(scope.m(), c->mutex, why));
+    return w.success ? chan_status::done : chan_status::closed;
+  });
 }
 
 // The same, at most for `timeout`.
 template <const operation& op>
-WEFT_NOINLINE chan_status wait_for(rt::runtime_scope& scope, chan_core* c, void* value, std::int64_t timeout) {
+WEFT_NOINLINE chan_status wait_for(rt::M* m, chan_core* c, void* value, std::int64_t timeout) {
+  rt::runtime_scope scope(m);
   waiter w;
   w.g = scope.g();
   w.ticket = w.g->begin_wait();
@@ -77,29 +80,31 @@ WEFT_NOINLINE chan_status wait_for(rt::runtime_scope& scope, chan_core* c, void*
   return w.success ? chan_status::done : chan_status::closed;
 }
 
-// Under c's lock, which it gives up if it throws.
-WEFT_NOINLINE void begin_wait_for_timer(chan_core* c) {
+// If it throws, it has given up c's lock and left the runtime.
+WEFT_NOINLINE void begin_wait_for_timer(rt::M* m, chan_core* c) {
   try {
     timer_begin_wait(c);
   } catch (...) {
     c->mutex.release_lock();
+    rt::leave_runtime(m);
     throw;
   }
 }
 
 template <const operation& op>
 WEFT_NOINLINE chan_status operate(chan_core* c, void* value, std::int64_t timeout) {
-  rt::runtime_scope scope;
+  rt::M* m = rt::enter_runtime();
   waiter* to_wake = nullptr;
   c->mutex.acquire_lock();
   chan_status s = (c->*op.now)(value, &to_wake);
   if (s == chan_status::would_block && timeout > 0) {
-    if (!op.send && WEFT_UNLIKELY(c->timer != nullptr)) begin_wait_for_timer(c);
-    if (timeout == wait_forever) return wait<op>(scope, c, value);
-    return wait_for<op>(scope, c, value, timeout);
+    if (!op.send && WEFT_UNLIKELY(c->timer != nullptr)) begin_wait_for_timer(m, c);
+    if (timeout == wait_forever) return wait(m, c, queue_of<op>(c), value, op.why);
+    return wait_for<op>(m, c, value, timeout);
   }
   c->mutex.release_lock();
-  if (to_wake) wake(scope.m(), to_wake);
+  if (to_wake) wake(m, to_wake);
+  rt::leave_runtime(m);
   return s;
 }
 

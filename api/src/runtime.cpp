@@ -137,12 +137,15 @@ unsigned set_procs(unsigned n) {
 std::size_t num_goroutines() noexcept { return rt::count_goroutines(); }
 
 void yield() noexcept {
-  rt::runtime_scope scope;
-  if (scope.m()) {
-    scope.resumed_on(rt::yield_now(scope.m()));
-  } else {
+  rt::M* m = rt::enter_runtime();
+  if (!m) {
     ::sched_yield();
+    return;
   }
+  m->left.from_call = __builtin_return_address(0);
+  m = rt::yield_now(m);
+  rt::leave_runtime(m);
+  rt::come_back(m->left.from_call, true);
 }
 
 namespace {

@@ -113,7 +113,7 @@ bool would_block(const select_op& op) noexcept {
 
 constexpr select_outcome nothing{select_outcome::none, chan_status::would_block};
 
-select_outcome select_once(const select_op* ops, std::size_t count, std::int64_t timeout) {
+select_outcome do_select(const select_op* ops, std::size_t count, std::int64_t timeout) {
   workspace ws(count);
   rt::runtime_scope scope;
   shuffle(ws.order, count, randomness(scope.m()));
@@ -188,20 +188,24 @@ select_outcome select_once(const select_op* ops, std::size_t count, std::int64_t
   return {served->index, served->success ? chan_status::done : chan_status::closed};
 }
 
+packed_outcome select_once(const select_op* ops, std::size_t count, std::int64_t timeout) {
+  return rt::wait_in_step([=] { return pack(do_select(ops, count, timeout)); });
+}
+
 bool receives_from_timer(const select_op& op) noexcept { return !op.send && op.chan && op.chan->timer; }
 
 }  // namespace
 
-select_outcome chan_select(const select_op* ops, std::size_t count, std::int64_t timeout) {
+packed_outcome chan_select(const select_op* ops, std::size_t count, std::int64_t timeout) {
   if (timeout <= 0) {
     // One case and a default: the common answer is "not ready", and takes no lock. Several cases could each be not
     // ready when it is looked at, and one of them ready at any time.
-    if (count == 1 && would_block(*ops) && !runtime_calls()) return nothing;
+    if (count == 1 && would_block(*ops) && !runtime_calls()) return pack(nothing);
   } else if (!rt::this_m() && std::any_of(ops, ops + count, receives_from_timer)) {
     // As in chan_recv.
     return try_in_turns(
         timeout, [=](std::int64_t ns) { return select_once(ops, count, ns); },
-        [](const select_outcome& r) { return r.index != select_outcome::none; });
+        [](packed_outcome r) { return unpack(r).index != select_outcome::none; });
   }
   return select_once(ops, count, timeout);
 }

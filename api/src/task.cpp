@@ -93,13 +93,19 @@ bool task_done(const task_state* t) noexcept { return t->done.load(rt::acquire) 
 namespace {
 
 // A goroutine: until t is done.
-WEFT_NOINLINE void wait_for_end(task_state* t) {
-  rt::runtime_scope scope;
-  t->mutex.acquire_lock();
-  if (t->done.load(rt::relaxed) || run_is_over(t)) return t->mutex.release_lock();
-  end_waiter w{scope.g(), rt::no_ticket};
-  t->waiters.add(&w);
-  scope.resumed_on(rt::park(scope.m(), t->mutex, rt::wait_reason::task_join));
+WEFT_NOINLINE bool wait_for_end(task_state* t) {
+  return rt::wait_in_step([=] {
+    rt::runtime_scope scope;
+    t->mutex.acquire_lock();
+    if (t->done.load(rt::relaxed) || run_is_over(t)) {
+      t->mutex.release_lock();
+      return true;
+    }
+    end_waiter w{scope.g(), rt::no_ticket};
+    t->waiters.add(&w);
+    scope.resumed_on(rt::park(scope.m(), t->mutex, rt::wait_reason::task_join));
+    return true;
+  });
 }
 
 // False: the time passed.
@@ -138,8 +144,7 @@ bool task_wait(task_state* t, std::int64_t timeout) {
   if (t->done.load(rt::acquire)) return true;
   if (timeout <= 0) return run_is_over(t);
   if (timeout < never_ns || !rt::this_m()) return wait_for(t, timeout);
-  wait_for_end(t);
-  return true;
+  return wait_for_end(t);
 }
 
 void task_rethrow(task_state* t) {

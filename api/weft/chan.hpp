@@ -108,7 +108,7 @@ chan_status operate_within(const C& ctx, const select_op& op, const char* what) 
   if (std::error_code cancelled = ctx.err()) throw std::system_error(cancelled, what);
   auto done = ctx.done();
   const select_op ops[] = {op, {done.core(), nullptr, false}};
-  select_outcome r = chan_select(ops, 2, wait_forever);
+  select_outcome r = unpack(chan_select(ops, 2, wait_forever));
   if (r.index == 1) throw std::system_error(ctx.err(), what);
   return r.status;
 }

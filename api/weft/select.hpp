@@ -468,7 +468,7 @@ inline std::size_t select(std::span<const select_case> cases) {
       limit.consider(cases[i].case_->rank(), i);
     }
   }
-  detail::select_outcome r = detail::chan_select(ops.data(), ops.size(), limit.wait());
+  detail::select_outcome r = unpack(detail::chan_select(ops.data(), ops.size(), limit.wait()));
   std::size_t chosen = r.index == detail::select_outcome::none ? limit.index : index_of[r.index];
   const std::shared_ptr<select_case::base> runs = cases[chosen].case_;
   runs->run(r.status);
@@ -507,7 +507,7 @@ std::size_t select(Cases&&... cases) {
   if constexpr (channels == 1) {
     r = detail::select_one(ops[0], limit.wait());
   } else {
-    r = detail::chan_select(channels == 0 ? nullptr : ops.data(), channels, limit.wait());
+    r = unpack(detail::chan_select(channels == 0 ? nullptr : ops.data(), channels, limit.wait()));
   }
   std::size_t chosen = r.index == detail::select_outcome::none ? limit.index : index_of[r.index];
   i = 0;

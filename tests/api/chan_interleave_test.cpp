@@ -102,7 +102,7 @@ class world {
         .status;
   }
   select_outcome select(std::initializer_list<one_case> cases, std::int64_t timeout = wait_forever) {
-    return call(cases, timeout, [&](select_op* ops) { return chan_select(ops, cases.size(), timeout); });
+    return call(cases, timeout, [&](select_op* ops) { return unpack(chan_select(ops, cases.size(), timeout)); });
   }
   void close(int channel) {
     closing_[channel] = true;
@@ -433,7 +433,7 @@ TEST_CASE("channels: words meet selects that wait for two of them") {
         times(2, [&] {
           int value[2] = {-1, -1};
           std::array<select_op, 2> ops{{{c[0], &value[0], false}, {c[1], &value[1], false}}};
-          select_outcome r = chan_select(ops.data(), 2, wait_forever);
+          select_outcome r = unpack(chan_select(ops.data(), 2, wait_forever));
           interleaving::check(r.status == chan_status::done && value[1 - r.index] == -1, "not one of the two");
           ++times_received[value[r.index]];
         });

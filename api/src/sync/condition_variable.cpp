@@ -31,42 +31,44 @@ void unlock_both(rt::G*, void* arg) noexcept {
 
 bool condition_variable::wait_slow(mutex* m, bool owned, std::int64_t deadline) {
   if (!owned) rt::fatal("weft::condition_variable at {}: wait without the mutex locked", static_cast<void*>(this));
-  bool notified = true;
-  {
-    rt::runtime_scope scope;
-    rt::goroutine_lock& bucket = queue_lock(this);
-    sync_waiter w(scope.g());
-    held_locks held{&bucket, m};
-    bucket.acquire_lock();
-    push_back(queue_, w);
-    waiting_.store(1, rt::relaxed);
-    auto leave = [&] {
-      if (!w.queued) return;
-      remove(queue_, w);
-      waiting_.store(queue_.first != nullptr, rt::relaxed);
-    };
-    if (deadline >= never_ns) {
-      scope.resumed_on(rt::park(scope.m(), unlock_both, &held, rt::wait_reason::condition_wait));
-    } else {
-      w.ticket = w.g->begin_wait();
-      bool timed_out;
-      try {
-        scope.resumed_on(rt::park_until(scope.m(), w.ticket, unlock_both, &held, rt::wait_reason::condition_wait,
-                                        deadline, &timed_out));
-      } catch (...) {
-        leave();
-        bucket.release_lock();
-        throw;
-      }
-      if (timed_out) {
-        rt::lock_guard hold(bucket);
-        leave();
-        notified = false;
+  return rt::wait_in_step([&] {
+    bool notified = true;
+    {
+      rt::runtime_scope scope;
+      rt::goroutine_lock& bucket = queue_lock(this);
+      sync_waiter w(scope.g());
+      held_locks held{&bucket, m};
+      bucket.acquire_lock();
+      push_back(queue_, w);
+      waiting_.store(1, rt::relaxed);
+      auto leave = [&] {
+        if (!w.queued) return;
+        remove(queue_, w);
+        waiting_.store(queue_.first != nullptr, rt::relaxed);
+      };
+      if (deadline >= never_ns) {
+        scope.resumed_on(rt::park(scope.m(), unlock_both, &held, rt::wait_reason::condition_wait));
+      } else {
+        w.ticket = w.g->begin_wait();
+        bool timed_out;
+        try {
+          scope.resumed_on(rt::park_until(scope.m(), w.ticket, unlock_both, &held, rt::wait_reason::condition_wait,
+                                          deadline, &timed_out));
+        } catch (...) {
+          leave();
+          bucket.release_lock();
+          throw;
+        }
+        if (timed_out) {
+          rt::lock_guard hold(bucket);
+          leave();
+          notified = false;
+        }
       }
     }
-  }
-  m->lock();
-  return notified;
+    m->lock();
+    return notified;
+  });
 }
 
 void condition_variable::wake(bool all) noexcept {

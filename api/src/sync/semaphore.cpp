@@ -42,25 +42,27 @@ bool semaphore::retake(std::ptrdiff_t n) noexcept {
 }
 
 bool semaphore::acquire_slow(std::ptrdiff_t n, std::int64_t deadline) {
-  rt::runtime_scope scope;
-  skip_abandoned();
-  if (deadline < never_ns && deadline <= rt::nanotime()) return take(n);
-  rt::goroutine_lock& bucket = queue_lock(this);
-  bucket.acquire_lock();
-  for (std::int64_t w = word_.load(rt::relaxed); (w & waiters) == 0;) {
-    bool enough = w / permit >= n;
-    if (!word_.compare_exchange_weak(w, enough ? w - n * permit : w | waiters, rt::acquire, rt::relaxed)) continue;
-    if (!enough) break;
-    bucket.release_lock();
-    return true;
-  }
-  sync_waiter w(scope.g());
-  w.amount = n;
-  wake_list woken;
-  push_back(queue_, w);
-  return block_until(scope, w, bucket, rt::wait_reason::semaphore_acquire, deadline, [&]() noexcept {
-    remove(queue_, w);
-    grant(woken, word_.load(rt::relaxed) / permit);  // those behind may want less
+  return rt::wait_in_step([&] {
+    rt::runtime_scope scope;
+    skip_abandoned();
+    if (deadline < never_ns && deadline <= rt::nanotime()) return take(n);
+    rt::goroutine_lock& bucket = queue_lock(this);
+    bucket.acquire_lock();
+    for (std::int64_t w = word_.load(rt::relaxed); (w & waiters) == 0;) {
+      bool enough = w / permit >= n;
+      if (!word_.compare_exchange_weak(w, enough ? w - n * permit : w | waiters, rt::acquire, rt::relaxed)) continue;
+      if (!enough) break;
+      bucket.release_lock();
+      return true;
+    }
+    sync_waiter w(scope.g());
+    w.amount = n;
+    wake_list woken;
+    push_back(queue_, w);
+    return block_until(scope, w, bucket, rt::wait_reason::semaphore_acquire, deadline, [&]() noexcept {
+      remove(queue_, w);
+      grant(woken, word_.load(rt::relaxed) / permit);  // those behind may want less
+    });
   });
 }
 

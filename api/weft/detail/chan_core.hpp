@@ -100,14 +100,25 @@ struct select_op {
   bool send;
 };
 
+// Which case, and how it went.
 struct select_outcome {
-  static constexpr std::size_t none = SIZE_MAX;  // nothing was ready, or the time passed
+  static constexpr std::size_t none = SIZE_MAX >> 8;  // nothing was ready, or the time passed
   std::size_t index;
   chan_status status;
 };
 
+// The same in one register, as what waits can end by a jump then (runtime/way_back.hpp).
+enum class packed_outcome : std::uint64_t {};
+constexpr packed_outcome pack(select_outcome o) noexcept {
+  return static_cast<packed_outcome>(std::uint64_t{o.index} << 8 | static_cast<std::uint8_t>(o.status));
+}
+constexpr select_outcome unpack(packed_outcome o) noexcept {
+  auto word = static_cast<std::uint64_t>(o);
+  return {static_cast<std::size_t>(word >> 8), static_cast<chan_status>(word & 0xff)};
+}
+
 // One of the operations, chosen with equal chance among those that are ready; waits at most `timeout` ns for one.
-WEFT_API select_outcome chan_select(const select_op* ops, std::size_t count, std::int64_t timeout);
+WEFT_API packed_outcome chan_select(const select_op* ops, std::size_t count, std::int64_t timeout);
 
 // Room for a T that the core constructs.
 template <class T>

@@ -22,8 +22,8 @@ WEFT_NO_FAKE_STACK void first_frame(thread_state* thread, G* from, after_switch 
   for (;;) {
     g->entry(g->closure);
     last_step l = life.ended();
-    // Here, and not in ended(): a processor remembers to where each call returns. This frame was entered by a jump, so
-    // what the goroutine that is switched to left there is still what its returns will find.
+    // Not in ended(), as a call that never returns would make the processor guess wrong where the next goroutine's
+    // calls return to (way_back.hpp). Here none is open: this frame was entered by a jump.
     if (l.after) switch_to(g->thread, l.next, l.after, nullptr);
     WEFT_ASSERT(!l.after, "goroutine {} ran on after its end", g->id);
     g = l.next;

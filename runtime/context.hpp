@@ -46,10 +46,11 @@ WEFT_NO_FAKE_STACK inline thread_state* switch_to(thread_state* ts, G* to, after
   return arrive(jump({ts, from, after, arg}, from->context, to->context));
 }
 
-// What the thread does after the end of a goroutine.
+// What the thread does after the end of a goroutine: with `after`, it switches to `next` and calls that there, which
+// puts the dead one away; without, it calls what `next` begins with, which has got the stack.
 struct last_step {
   G* next;
-  after_switch after;  // switches to `next`, and calls this there; null: `next` has begun, on the same stack
+  after_switch after;
 };
 
 // How a goroutine's life begins and ends: the scheduler's part of it.

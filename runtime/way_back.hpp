@@ -3,7 +3,7 @@
 // With each call a processor notes where it will return to, and takes the newest note for where the next return goes.
 // It keeps one stack of notes, whatever the program does with its own stacks: who waits leaves its notes there, and who
 // goes on returns by them. They are right if both waited in one place, like two that yield in the same loop. Else each
-// return is guessed wrong, which costs as much as some fifty instructions.
+// return is guessed wrong, and what the processor did meanwhile is lost: 10 ns each (docs/adr/0027-the-way-back.md).
 //
 // So who waits says where it would return to, and who goes on compares. Is it the same, it returns. If not, it jumps
 // there. A jump leaves the wrong note where it is, and where it goes is guessed by where it went before. There are two,
@@ -20,7 +20,8 @@
 
 namespace weft::rt {
 
-// Of a thread: where the goroutine that left it last would have returned to.
+// Of a thread: where the goroutine that left it last would have returned to, if it said so. Not all waits do, so these
+// are guesses about guesses: a wrong one costs time, as the way back itself is on the goroutine's stack.
 struct ways_back {
   const void* from_park = nullptr;
   const void* from_call = nullptr;
@@ -32,7 +33,7 @@ struct ways_back {
 // Return `value` from here, by a jump. Who calls this as the last thing it does, with what it returns, jumps to it, and
 // its caller is where this returns to. If it is called after all, it returns to who called it, as any function.
 template <class R>
-[[gnu::naked, gnu::noipa]] R jump_back_up(R) noexcept {
+[[gnu::naked, gnu::noipa, gnu::no_instrument_function]] R jump_back_up(R) noexcept {
   asm("mov %rdi, %rax\n\t"
       "pop %rcx\n\t"
       ".cfi_adjust_cfa_offset -8\n\t"
@@ -40,7 +41,7 @@ template <class R>
       "jmp *%rcx");
 }
 template <class R>
-[[gnu::naked, gnu::noipa]] R jump_back_down(R) noexcept {
+[[gnu::naked, gnu::noipa, gnu::no_instrument_function]] R jump_back_down(R) noexcept {
   asm("mov %rdi, %rax\n\t"
       "pop %rcx\n\t"
       ".cfi_adjust_cfa_offset -8\n\t"

@@ -30,8 +30,8 @@ inline void release_after_switch(G*, void* held) noexcept { static_cast<lock*>(h
   return park_until(m, ticket, release_after_switch, &held, why, deadline, timed_out);
 }
 
-// For a function that the program calls, or what such a function calls last: does `body`, which may wait, and returns
-// what that returns, as the processor expects it (runtime/way_back.hpp). It enters and leaves the runtime itself.
+// For a function that the program calls, or what such a function calls last: does `body`, which may wait and leaves the
+// runtime at its end, and returns what that returns, as the processor expects it (runtime/way_back.hpp).
 template <class F>
 [[gnu::always_inline]] inline auto wait_in_step(F body) {
   if (M* m = this_m()) m->left.from_call = __builtin_return_address(0);
@@ -54,7 +54,8 @@ void ready_all(g_list& gs) noexcept;
 // Everything runnable now gets its turn first.
 [[nodiscard]] M* yield_now(M* m) noexcept;
 
-// The calling goroutine has ended; its stack is reused, or the next one has begun on it.
+// The calling goroutine has ended. If the next one begins on its stack, the runtime has been left; if not, the caller,
+// still inside, switches at once.
 last_step end_goroutine() noexcept;
 
 }  // namespace weft::rt

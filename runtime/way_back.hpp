@@ -30,18 +30,12 @@ struct ways_back {
 // clang makes a call of it where a variable's address was passed on, and nothing would be gained.
 #if defined(__x86_64__) && !defined(__clang__)
 
-// Return `value` from here, by a jump. Who calls this as the last thing it does, with what it returns, jumps to it, and
-// its caller is where this returns to. If it is called after all, it returns to who called it, as any function.
-template <class R>
-[[gnu::naked, gnu::noipa, gnu::no_instrument_function]] R jump_back_up(R) noexcept {
-  asm("mov %rdi, %rax\n\t"
-      "pop %rcx\n\t"
-      ".cfi_adjust_cfa_offset -8\n\t"
-      ".cfi_register %rip, %rcx\n\t"
-      "jmp *%rcx");
-}
-template <class R>
-[[gnu::naked, gnu::noipa, gnu::no_instrument_function]] R jump_back_down(R) noexcept {
+// Returns its argument, by a jump. Who calls this as the last thing it does, with what it returns, jumps to it, and its
+// caller is where this returns to. If it is called after all, it returns to who called it, as any function. For each
+// direction it is an instruction of its own.
+enum class towards : std::uint8_t { above, below };
+template <towards, class R>
+[[gnu::naked, gnu::noipa, gnu::no_instrument_function]] R jump_back(R) noexcept {
   asm("mov %rdi, %rax\n\t"
       "pop %rcx\n\t"
       ".cfi_adjust_cfa_offset -8\n\t"
@@ -57,7 +51,7 @@ template <class R>
   auto to = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0));
   auto guess = reinterpret_cast<std::uintptr_t>(noted);
   if (guess == to) return value;
-  return guess < to ? jump_back_up(value) : jump_back_down(value);
+  return guess < to ? jump_back<towards::above>(value) : jump_back<towards::below>(value);
 }
 
 #else

@@ -92,7 +92,7 @@ bool task_done(const task_state* t) noexcept { return t->done.load(rt::acquire) 
 
 namespace {
 
-// A goroutine: until t is done.
+// A goroutine: until t is done. True, so that task_wait ends with it.
 WEFT_NOINLINE bool wait_for_end(task_state* t) {
   return rt::wait_in_step([=] {
     rt::runtime_scope scope;

@@ -48,11 +48,15 @@ void* make_context(std::byte* top, float_control floating) noexcept {
   return c;
 }
 
+#if !defined(WEFT_NO_RED_ZONE)
+#error "The jump writes right below the stack pointer: compile with -mno-red-zone -DWEFT_NO_RED_ZONE."
+#endif
+
 WEFT_NO_FAKE_STACK inline departure jump(departure d, void*& save, void* to) noexcept {
   static_assert(sizeof(saved_context) == 24);
   void** where = &save;  // no input only: its register is another one's when somebody jumps back
   asm volatile(
-      "lea -152(%%rsp), %%rsp\n\t"  // past the red zone
+      "lea -24(%%rsp), %%rsp\n\t"
       "lea 1f(%%rip), %%r8\n\t"
       "stmxcsr (%%rsp)\n\t"
       "fnstcw 4(%%rsp)\n\t"
@@ -66,8 +70,7 @@ WEFT_NO_FAKE_STACK inline departure jump(departure d, void*& save, void* to) noe
       "mov 16(%%rsp), %%r8\n\t"
       "lea 24(%%rsp), %%rsp\n\t"
       "jmp *%%r8\n"
-      "1:\n\t"
-      "lea 128(%%rsp), %%rsp"
+      "1:"
       : "+D"(d.thread), "+S"(d.from), "+d"(d.after), "+c"(d.arg), "+a"(to), [save] "+r"(where)
       :
       : "rbx", "r8", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6",

@@ -19,12 +19,10 @@ bool stack_is_roomy() noexcept {
 #if defined(__x86_64__)
 
 void* roomy_stack() noexcept {
-  constexpr std::uintptr_t red_zone = 128;
   const thread_state* ts = this_thread_or_null();
   if (stack_is_roomy() || !ts->scheduler || ts->g->kind != g_kind::goroutine) return nullptr;
-  // Its context is its stack pointer (jump.hpp).
-  return reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(ts->scheduler->context) - red_zone) &
-                                 ~std::uintptr_t{63});
+  // Its context is its stack pointer, and nothing of it lies below (jump.hpp).
+  return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(ts->scheduler->context) & ~std::uintptr_t{63});
 }
 
 // The frame is found by %rbp, wherever the stack pointer is.

@@ -81,7 +81,7 @@ inline constexpr std::uint8_t tied = locked_to_thread | pinned_to_thread;
 inline constexpr std::uint8_t for_dispatcher = tied | timed;
 }  // namespace mark
 
-// Four cache lines. A goroutine that only runs needs the first two, and the third if it has a closure: each line more
+// Five cache lines. A goroutine that only runs needs the first two, and the third if it has a closure: each line more
 // is one that has to come from another processor's cache for a goroutine that was stolen, or from memory for one in a
 // million.
 struct alignas(64) G {
@@ -130,6 +130,10 @@ struct alignas(64) G {
   // Where a plain thread starts it, the run() it is for. In that thread's own G: of the last one that it started.
   std::uint64_t run = 0;
 
+  // --- what it hangs in a queue while it waits: for whoever it waits for, from before it is published until it runs
+  // again. Here and not in its frames, as who wakes a crowd then touches no stack: each lies in a page of its own.
+  alignas(64) std::byte wait_node[64];
+
   std::uint8_t marks() const noexcept { return marks_word.load(relaxed); }
   void set_mark(std::uint8_t m) noexcept { marks_word.store(marks() | m, relaxed); }
   void clear_mark(std::uint8_t m) noexcept { marks_word.store(marks() & static_cast<std::uint8_t>(~m), relaxed); }
@@ -170,7 +174,7 @@ struct alignas(64) G {
     state.store(g_state::abandoned, release);
   }
 };
-static_assert(sizeof(G) == 256);
+static_assert(sizeof(G) == 320);
 
 // An intrusive FIFO of Gs through G::next.
 class g_list {

@@ -22,6 +22,8 @@ class mapped_array {
     void* p = ::mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) throw std::bad_alloc();
     data_ = static_cast<T*>(p);
+    // Who takes one more waits for as few pages as can be: not for 512 small ones where a large one would do.
+    if (bytes() >= 2 * huge_page) ::madvise(p, bytes(), MADV_HUGEPAGE);
   }
   mapped_array(mapped_array&& o) noexcept
       : data_(std::exchange(o.data_, nullptr)), capacity_(std::exchange(o.capacity_, 0)) {}
@@ -54,6 +56,7 @@ class mapped_array {
 
  private:
   static constexpr std::size_t page = 4096;
+  static constexpr std::size_t huge_page = 2 << 20;
   static_assert(page % sizeof(T) == 0);
   std::size_t bytes() const noexcept { return capacity_ * sizeof(T); }
 

@@ -7,6 +7,7 @@
 
 #include "runtime/g_queue.hpp"
 #include "runtime/wait_reason.hpp"
+#include "sched/cold_frames.hpp"
 #include "sched/runq.hpp"
 #include "timers/timer_heap.hpp"
 
@@ -83,6 +84,7 @@ struct alignas(cache_line) P {
   atomic<std::uint32_t> syscall_tick{0};  // owner: one more for each system call
 
   run_queue runq;
+  cold_frames cold;  // owner
 
   // When, in cpu_ticks, the dispatcher must look at timers and the poller; 0: nothing to look for. Planned by the
   // owner; others who want it to look (a foreign thread that arms a timer here, sysmon) store 1 ("now"). If the owner

@@ -47,6 +47,7 @@ enum class stack_to { keep, leave };
   if (!next) {
     g = p->runq.get_from_ring();
     if (!g) return nullptr;
+    p->cold.load_ahead_of(p->runq.head());
   } else if (WEFT_UNLIKELY(p->count.inherited.get() % inherit_at_most == inherit_at_most - 1)) {
     g = let_others_in(p, next);
   }
@@ -197,7 +198,7 @@ M* park_until(M* m, wait_ticket ticket, after_switch commit, void* arg, wait_rea
   return m;
 }
 
-void ready(M* m, G* g) noexcept {
+void ready_in_a_crowd(M* m, G* g) noexcept {
   if (g->kind == g_kind::foreign) {
     g->set_state(g_state::waiting, g_state::running);
     g->thread_note.wakeup();  // the thread may be gone at the next instruction
@@ -208,7 +209,6 @@ void ready(M* m, G* g) noexcept {
   if (WEFT_LIKELY(p != nullptr)) {
     WEFT_CHECK(m->depth.load(relaxed) > 0, "ready({}) outside the runtime", g->id);
     g->set_state(g_state::waiting, g_state::runnable);
-    __builtin_prefetch(g->context);  // the top of its stack
     count_wakeup(p, g);
     h = runqput_next(p, g);  // A1
   } else {

@@ -42,7 +42,11 @@ template <class F>
 
 // g was claimed by the caller: it runs as soon as a P gets to it; on this P it is next. Also called by threads without
 // a P. A foreign thread is woken.
-void ready(M* m, G* g) noexcept;
+void ready_in_a_crowd(M* m, G* g) noexcept;  // not soon, as many are: its frames would leave the cache again
+inline void ready(M* m, G* g) noexcept {
+  __builtin_prefetch(g->context);  // the top of its stack
+  ready_in_a_crowd(m, g);
+}
 inline void ready(G* g) noexcept { ready(this_m(), g); }
 
 // Several, each at the tail: of this P's queue if there is a P, else of the global one.

@@ -106,6 +106,10 @@ class basic_run_queue {
     }
   }
 
+  // Where the next to be taken lies, and where the next goes that is put.
+  std::uint32_t head() const noexcept { return head_.load(relaxed); }
+  std::uint32_t tail() const noexcept { return tail_.load(relaxed); }
+
   std::uint32_t room() const noexcept { return Capacity - (tail_.load(relaxed) - head_.load(acquire)); }
 
   // While the world is stopped.

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <span>
 
 namespace weft::rt {
 
@@ -56,21 +55,19 @@ bool work_in_rings() noexcept { return queued<&run_queue::ring_empty>(); }
 
 G* global_one(P* p, std::uint32_t max) noexcept {
   if (sched.global_size.load(relaxed) == 0) return nullptr;
-  lock_guard hold(sched.mutex);
-  return global_get(p, max);
+  G* g;
+  {
+    lock_guard hold(sched.mutex);
+    g = global_get(p, max);
+  }
+  p->cold.load_ahead_of(p->runq.head());
+  return g;
 }
 
 namespace {
 
 // Who has waited behind that many is in no cache any more, nor its page in the TLB.
 constexpr std::uint32_t cold_behind = 2048;
-
-// They are on no queue, so nobody writes their contexts.
-[[gnu::always_inline]] inline void load_ahead(std::span<G* const> gs) noexcept {
-  for (const G* g : gs) {
-    if (g->context) load_lines(g->context, lines_of_frames);
-  }
-}
 
 }  // namespace
 
@@ -81,16 +78,18 @@ G* global_get(P* p, std::uint32_t max) noexcept {
   std::uint32_t n = std::min(size, size / sched.procs.load(relaxed) + 1);
   if (max > 0) n = std::min(n, max);
   n = std::min({n, run_queue_size / 2, p->runq.room() + 1});
-  std::array<G*, run_queue_size / 2> batch;
-  for (std::uint32_t i = 0; i < n; ++i) batch[i] = sched.global.pop_front();  // before a thief can find it in the ring
-  if (size >= cold_behind) load_ahead({batch.data(), n});
+  bool cold = size >= cold_behind;
+  G* first = sched.global.pop_front();
+  if (cold && first->context) load_lines(first->context, lines_of_frames);
   for (std::uint32_t i = 1; i < n; ++i) {
-    bool fits = p->runq.put(batch[i], run_queue::barrier::no);
+    G* g = sched.global.pop_front();
+    if (cold) p->cold.add(p->runq.tail(), g->context);  // before a thief can find g, and run it
+    bool fits = p->runq.put(g, run_queue::barrier::no);
     WEFT_CHECK(fits, "P {} has room for {} and took no goroutine", p->id, p->runq.room());
     (void)fits;
   }
   sched.global_size.store(static_cast<std::uint32_t>(sched.global.size()), relaxed);
-  return batch[0];
+  return first;
 }
 
 }  // namespace weft::rt

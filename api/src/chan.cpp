@@ -41,17 +41,24 @@ wait_queue& queue_of(chan_core* c) noexcept {
   return op.send ? c->senders : c->receivers;
 }
 
+// The only one of a goroutine that waits in no other queue.
+waiter* make_waiter(rt::G* g) noexcept {
+  static_assert(sizeof(waiter) <= sizeof g->wait_node);
+  auto* w = ::new (g->wait_node) waiter;
+  w->g = g;
+  w->ticket = rt::no_ticket;
+  return w;
+}
+
 // Inside the runtime, which it leaves, and under c's lock, which it gives up: waits for the other side.
 WEFT_NOINLINE chan_status wait(rt::M* m, chan_core* c, wait_queue& q, void* value, rt::wait_reason why) {
   return rt::wait_in_step([&] {
     rt::runtime_scope scope(m);
-    waiter w;
-    w.g = scope.g();
-    w.ticket = rt::no_ticket;
-    w.value = value;
-    q.push_back(&w);
+    waiter* w = make_waiter(scope.g());
+    w->value = value;
+    q.push_back(w);
     scope.resumed_on(rt::park(scope.m(), c->mutex, why));
-    return w.success ? chan_status::done : chan_status::closed;
+    return w->success ? chan_status::done : chan_status::closed;
   });
 }
 
@@ -228,7 +235,11 @@ void chan_close(chan_core* c) {
       batch[n++] = w;
     }
     c->mutex.release_lock();
-    for (std::size_t i = 0; i < n; ++i) wake(scope.m(), batch[i]);
+    if (n == batch.size()) {
+      for (waiter* w : batch) wake_in_a_crowd(scope.m(), w);
+    } else {
+      for (std::size_t i = 0; i < n; ++i) wake(scope.m(), batch[i]);
+    }
   }
   c->mutex.release_lock();
   while (woken) {

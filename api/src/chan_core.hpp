@@ -4,8 +4,9 @@
 //   - at most one of the two queues has waiters that can still be claimed (a select may wait in both);
 //   - waiting senders: the buffer is full; waiting receivers: it is empty.
 //
-// Who waits lies on the waiter's own stack (`waiter`) and is unlinked under the lock, by whoever serves it or, after a
-// time limit or another case of a select, by itself. So a waiter can be looked at by whoever holds the lock.
+// Who waits lies in its goroutine's header or, with a time limit or in several queues, on its stack (`waiter`). It is
+// unlinked under the lock, by whoever serves it or, after a time limit or another case of a select, by itself. So a
+// waiter can be looked at by whoever holds the lock.
 //
 // Handing over: the one who comes second moves the value directly between the two stacks, unlinks and claims the
 // waiter, unlocks, and readies it. A waiter whose claim fails (timed out, chosen elsewhere, abandoned with its run())
@@ -307,6 +308,11 @@ inline void wake(rt::M* m, waiter* w) noexcept {
   rt::G* g = w->g;
   g->wake_value = w;
   rt::ready(m, g);
+}
+inline void wake_in_a_crowd(rt::M* m, waiter* w) noexcept {
+  rt::G* g = w->g;
+  g->wake_value = w;
+  rt::ready_in_a_crowd(m, g);
 }
 
 }  // namespace weft::detail

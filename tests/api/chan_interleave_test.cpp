@@ -255,14 +255,14 @@ M* park_until(M*, wait_ticket ticket, after_switch commit, void* arg, wait_reaso
     for (std::uint32_t n = the_world->threads.random().below(8); n > 0; --n) interleave_point();
     if (!g->claim(ticket)) return;
     g->wake_value = &limit;
-    ready(nullptr, g);
+    ready_in_a_crowd(nullptr, g);
   });
   M* m = sleep(self, commit, arg);
   *timed_out = self.wake_value == &limit;
   return m;
 }
 
-void ready(M*, G* g) noexcept {
+void ready_in_a_crowd(M*, G* g) noexcept {
   auto& woken = *static_cast<goroutine*>(g);
   interleaving::check(woken.wakes < woken.sleeps, "woken although it does not sleep");
   ++woken.wakes;

@@ -130,8 +130,9 @@ struct alignas(64) G {
   // Where a plain thread starts it, the run() it is for. In that thread's own G: of the last one that it started.
   std::uint64_t run = 0;
 
-  // --- what it hangs in a queue while it waits: for whoever it waits for, from before it is published until it runs
-  // again. Here and not in its frames, as who wakes a crowd then touches no stack: each lies in a page of its own.
+  // --- what it hangs in a queue while it waits without a ticket, and so in one queue only: for whoever it waits for,
+  // from before it is published until it runs again. Here and not in its frames, as who wakes a crowd then touches no
+  // stack: each lies in a page of its own.
   alignas(64) std::byte wait_node[64];
 
   std::uint8_t marks() const noexcept { return marks_word.load(relaxed); }

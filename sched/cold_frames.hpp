@@ -11,11 +11,11 @@
 
 namespace weft::rt {
 
-// Beside a run queue's ring, whose positions it goes by. Owner only. Notes that are out of date, as thieves came, do no
-// harm: what is loaded was a goroutine's stack, and need not be one.
+// Beside a run queue's ring, whose positions it goes by. Owner only. Notes that are out of date, as thieves came or
+// others were put between, do no harm: what is loaded was a goroutine's stack, and need not be one.
 class cold_frames {
  public:
-  // The goroutine that will be put at `position` goes on at `context`.
+  // The goroutine that will be put at `position` goes on at `context`; null: it has not begun.
   void add(std::uint32_t position, const void* context) noexcept {
     contexts_[position % run_queue_size] = context;
     end_ = position + 1;
@@ -33,7 +33,7 @@ class cold_frames {
     if (loaded_ - position > run_queue_size) loaded_ = position;  // those between were stolen, or have run
     if (loaded_ - position > few) return;
     for (std::uint32_t i = 0; i < some && loaded_ != end_; ++i, ++loaded_) {
-      load_lines(contexts_[loaded_ % run_queue_size], lines_of_frames);
+      if (const void* c = contexts_[loaded_ % run_queue_size]) load_lines(c, lines_of_frames);
     }
   }
 

@@ -303,16 +303,12 @@ class chan_core {
   wait_queue senders;
 };
 
-// Readies a waiter that was claimed under the lock. Its goroutine finds it in wake_value.
-inline void wake(rt::M* m, waiter* w) noexcept {
-  rt::G* g = w->g;
-  g->wake_value = w;
-  rt::ready(m, g);
+// Whom to ready for a waiter that was claimed under the lock. It finds the waiter in wake_value.
+inline rt::G* woken_by(waiter* w) noexcept {
+  w->g->wake_value = w;
+  return w->g;
 }
-inline void wake_in_a_crowd(rt::M* m, waiter* w) noexcept {
-  rt::G* g = w->g;
-  g->wake_value = w;
-  rt::ready_in_a_crowd(m, g);
-}
+inline void wake(rt::M* m, waiter* w) noexcept { rt::ready(m, woken_by(w)); }
+inline void wake_in_a_crowd(rt::M* m, waiter* w) noexcept { rt::ready_in_a_crowd(m, woken_by(w)); }
 
 }  // namespace weft::detail

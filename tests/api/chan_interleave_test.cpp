@@ -255,7 +255,7 @@ M* park_until(M*, wait_ticket ticket, after_switch commit, void* arg, wait_reaso
     for (std::uint32_t n = the_world->threads.random().below(8); n > 0; --n) interleave_point();
     if (!g->claim(ticket)) return;
     g->wake_value = &limit;
-    ready_in_a_crowd(nullptr, g);
+    ready(nullptr, g);
   });
   M* m = sleep(self, commit, arg);
   *timed_out = self.wake_value == &limit;

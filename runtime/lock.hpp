@@ -69,9 +69,6 @@ class lock {
     return true;
   }
 
-  // acquire: what the last holder wrote. For who knows that nobody will take it any more.
-  bool is_free() const noexcept { return word_.load(acquire) == free_word; }
-
   void release_lock() noexcept {
     if (WEFT_UNLIKELY(give_back())) wake_sleeper();
   }

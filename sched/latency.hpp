@@ -11,8 +11,9 @@ namespace weft::rt {
 
 // g is becoming runnable, and belongs to the caller. nth: how many did that before in the same way.
 void start_timing(G* g) noexcept;
+inline bool is_timed(std::uint64_t nth) noexcept { return nth % 64 == 0; }
 inline void time_one_in_64(G* g, std::uint64_t nth) noexcept {
-  if (WEFT_UNLIKELY(nth % 64 == 0)) start_timing(g);
+  if (WEFT_UNLIKELY(is_timed(nth))) start_timing(g);
 }
 
 // g, which is about to run on p, may be marked.

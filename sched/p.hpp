@@ -95,6 +95,12 @@ struct alignas(cache_line) P {
   std::uint64_t passed_at = 0;
   std::uint64_t pass_slice = 0;
 
+  // Owner: who waited for a task's end here last, and for how many in a row; null: one was started since.
+  struct {
+    const G* by = nullptr;
+    std::uint32_t n = 0;
+  } joins;
+
   // The turn for newcomers is here (newcomers.cpp): the goroutine that runs began on it and is not known yet.
   // Written by the owner, or under sched::mutex by whoever takes the P.
   atomic<bool> has_turn{false};

@@ -90,7 +90,7 @@ class basic_run_queue {
     return next_.compare_exchange_strong(g, nullptr, acquire, relaxed) ? g : nullptr;
   }
 
-  [[nodiscard]] G* get_from_ring() noexcept {
+  [[nodiscard, gnu::always_inline]] inline G* get_from_ring() noexcept {
     std::uint32_t head = head_.load(acquire);
     for (;;) {
       if (tail_.load(relaxed) == head) return nullptr;

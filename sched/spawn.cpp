@@ -170,6 +170,7 @@ G* spawn_begin(std::size_t stack_size) {
   runtime_scope scope(enter_without_locks());
   P* p = scope.m() ? scope.m()->p.load(relaxed) : nullptr;
   const std::uint64_t run = p ? 0 : sched.run_number.load(acquire);
+  if (p) p->joins.by = nullptr;
   G* g = p ? take_free_g(p) : nullptr;
   while (WEFT_UNLIKELY(!g)) {
     g = g_take(sched.goroutine_room.load(relaxed));
@@ -185,6 +186,7 @@ G* spawn_begin(std::size_t stack_size) {
     }
   }
   if (WEFT_UNLIKELY(!p)) g->run = run;
+  g->id = next_id(p);
   return g;
 }
 
@@ -232,13 +234,13 @@ void empty_all_caches() noexcept {
   }
 }
 
-std::uint64_t spawn_commit(G* g) noexcept {
-  runtime_scope scope(enter_without_locks());
+namespace {
+
+// It has read how the spawner calculates.
+WEFT_NOINLINE void commit_slow(M* m, G* g) noexcept {
+  runtime_scope scope(m ? m : enter_without_locks());
   P* p = scope.m() ? scope.m()->p.load(relaxed) : nullptr;
   help h = help::now;
-  std::uint64_t id = next_id(p);
-  g->id = id;
-  g->floating.read_here();
   if (p) {
     g->set_state(g_state::idle, g_state::runnable);
     time_one_in_64(g, g->is_system() ? 1 : p->count.spawned.add());
@@ -246,17 +248,44 @@ std::uint64_t spawn_commit(G* g) noexcept {
   } else {
     lock_guard hold(sched.mutex);
     scope.g()->run = g->run;
-    if (is_over(g->run)) {
-      abandon(g);
-      return id;
-    }
+    if (is_over(g->run)) return abandon(g);
     g->set_state(g_state::idle, g_state::runnable);
     if (!g->is_system()) sched.foreign_spawned.fetch_add(1, relaxed);
     time_one_in_64(g, sched.foreign_spawned.load(relaxed));
     global_put(g);
   }
   if (sched.idle_ps.load(seq_cst) != 0) wakep(h);  // A2
-  return id;
+}
+
+WEFT_NOINLINE void help_and_leave(M* m, help h) noexcept {
+  wakep(h);
+  leave_runtime(m);
+}
+
+// Whether there is nothing to do beyond queueing g in p's own queue, and counting.
+bool is_simple(const P* p, const G* g) noexcept {
+  return p && p->runq.room() != 0 && !g->is_system() && !is_timed(p->count.spawned.get() + 1);
+}
+
+}  // namespace
+
+// Without a call that comes back, so it saves no registers.
+void spawn_commit(G* g) noexcept {
+  g->floating.read_here();
+  M* m = try_enter_runtime();
+  P* p = m ? m->p.load(relaxed) : nullptr;
+  if (WEFT_UNLIKELY(!is_simple(p, g))) return commit_slow(m, g);
+  g->set_state(g_state::idle, g_state::runnable);
+  p->count.spawned.add();
+  help h = help::soon;
+  if (G* before = p->runq.put_next(g)) {  // A1
+    const bool fits = p->runq.put(before, run_queue::barrier::publish);
+    WEFT_CHECK(fits, "P {} had room, and takes no goroutine", p->id);
+    (void)fits;
+    h = help::now;
+  }
+  if (WEFT_UNLIKELY(sched.idle_ps.load(seq_cst) != 0)) return help_and_leave(m, h);  // A2
+  leave_runtime(m);
 }
 
 void recycle(P* p, G* g) noexcept {

@@ -1,7 +1,7 @@
 // A goroutine's beginning and end: its G, its closure, its stack (spawn.cpp).
 #pragma once
 
-#include "sched/scheduler.hpp"
+#include "sched/enter.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -9,11 +9,15 @@
 namespace weft::rt {
 
 G* spawn_begin(std::size_t stack_size);  // 0: default. Throws std::bad_alloc, std::logic_error
+G* try_spawn_begin() noexcept;           // the same without a call; null: nothing has happened, spawn_begin can do it
 void spawn_abort(G* g) noexcept;
-std::uint64_t spawn_commit(G* g) noexcept;  // returns its id
+void spawn_commit(G* g) noexcept;
 void* large_closure_room(G* g, std::size_t size, std::size_t align);
+inline constexpr bool fits_header(std::size_t size, std::size_t align) noexcept {
+  return size <= sizeof G::small_closure && align <= 16;
+}
 inline void* closure_room(G* g, std::size_t size, std::size_t align) {  // null: too large. Throws std::bad_alloc
-  if (WEFT_LIKELY(size <= sizeof g->small_closure && align <= 16)) return g->closure = g->small_closure;
+  if (WEFT_LIKELY(fits_header(size, align))) return g->closure = g->small_closure;
   return large_closure_room(g, size, align);
 }
 bool begins_at_once(const P* p, const G* g) noexcept;    // there is a stack for it: no system call is needed
@@ -25,5 +29,18 @@ void empty_all_caches() noexcept;                        // of all Ps; nobody ru
 void begin_room_for_goroutines(std::size_t stack_size);  // as a run() begins; throws std::bad_alloc
 void make_room_for_goroutines();                         // throws std::bad_alloc
 std::size_t count_goroutines() noexcept;
+
+inline G* try_spawn_begin() noexcept {
+  M* m = try_enter_runtime();
+  if (WEFT_UNLIKELY(!m)) return nullptr;
+  P* p = m->p.load(relaxed);
+  G* g = nullptr;
+  if (p && p->id_next != p->id_end && (g = p->free_gs.pop())) {
+    p->joins.by = nullptr;
+    g->id = p->id_next++;
+  }
+  leave_runtime(m);
+  return g;
+}
 
 }  // namespace weft::rt

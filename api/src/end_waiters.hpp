@@ -16,6 +16,7 @@ struct end_waiter {
 
 class end_waiters {
  public:
+  bool empty() const noexcept { return first_ == nullptr; }
   void add(end_waiter* w) noexcept { w->next = std::exchange(first_, w); }
 
   // One that is not linked any more is left alone.

@@ -73,10 +73,11 @@ void set_name(rt::G* g, std::string_view name) noexcept {
 
 }  // namespace
 
-new_goroutine spawn_begin(const go_options& o, std::size_t size, std::size_t align, const char* what) {
+WEFT_NOINLINE new_goroutine begin_goroutine(const go_options& o, std::size_t size, std::size_t align, const char* what,
+                                            const void* start) {
   rt::throw_if_not_running(what);
   rt::G* g = rt::spawn_begin(o.stack_size);
-  g->spawn_pc = __builtin_return_address(0);
+  g->spawn_pc = start;
   if (!o.name.empty()) set_name(g, o.name);
   try {
     return {g, rt::closure_room(g, size, align)};
@@ -86,13 +87,19 @@ new_goroutine spawn_begin(const go_options& o, std::size_t size, std::size_t ali
   }
 }
 
+new_goroutine spawn_begin(const go_options& o, std::size_t size, std::size_t align, const char* what) {
+  const void* start = __builtin_return_address(0);
+  if (rt::G* g = try_begin(o, size, align, start)) return {g, g->closure};
+  return begin_goroutine(o, size, align, what, start);
+}
+
 void spawn_abort(new_goroutine g) noexcept { rt::spawn_abort(static_cast<rt::G*>(g.handle)); }
 
-std::uint64_t spawn_commit(new_goroutine ng, void (*entry)(void*)) noexcept {
+void spawn_commit(new_goroutine ng, void (*entry)(void*)) noexcept {
   auto* g = static_cast<rt::G*>(ng.handle);
   g->user_entry = entry;
   g->entry = run_user_code;
-  return rt::spawn_commit(g);
+  rt::spawn_commit(g);
 }
 
 void end_locals() noexcept {

@@ -1,14 +1,30 @@
 // How a goroutine's user code is run: shared by go.cpp, task.cpp and runtime.cpp.
 #pragma once
 
-#include "runtime/g.hpp"
+#include "sched/spawn.hpp"
+#include "weft/go.hpp"
 
+#include <cstddef>
 #include <exception>
 
 namespace weft::detail {
 
 // What exit_goroutine throws. Deliberately not derived from std::exception: only `catch (...)` sees it.
 struct goroutine_exit {};
+
+// What spawn_begin does for most, without a call. Null: nothing has happened.
+inline rt::G* try_begin(const go_options& o, std::size_t size, std::size_t align, const void* start) noexcept {
+  if (o.stack_size != 0 || !o.name.empty() || !rt::fits_header(size, align)) return nullptr;
+  rt::G* g = rt::try_spawn_begin();
+  if (WEFT_UNLIKELY(!g)) return nullptr;
+  g->spawn_pc = start;
+  g->closure = g->small_closure;
+  return g;
+}
+
+// The same for all.
+new_goroutine begin_goroutine(const go_options& o, std::size_t size, std::size_t align, const char* what,
+                              const void* start);
 
 // `catch (const unhandled&)` catches nothing, and reports what no handler of the goroutine catches (uncaught.cpp).
 struct unhandled {

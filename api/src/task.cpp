@@ -1,9 +1,25 @@
-// The state of a task: who waits for it, and its result behind it in the same block.
+// The state of a task, and its result behind it in the same block. `progress` says how far it is:
 //
-// `done` is set under the lock after the result is written and the closure destroyed; waiters are woken after the lock
-// is released. The goroutine's last access is that release, unless the handle has left the task to it (`detached`,
-// under the lock): then it frees the state. Else the handle does, when the task is done and the lock is free: nobody
-// will take it any more. So nobody counts references. What is not done when its run() is over is freed by nobody.
+//   running            nobody waits
+//   waiters | timed    the last of those that wait without a time limit, linked from there; `timed`: others wait with
+//   one,
+//                      in a list under the lock. Either may be missing.
+//   detached           the goroutine is to free the state
+//   done               the result is there, the closure destroyed
+//
+// All changes are made by read-modify-write. The goroutine goes from `running` to `done` (F1). If another was there
+// before, F1 fails, and the goroutine looks who. If F1 was before, the other finds `done`: one that has left its stack,
+// to add itself to the waiters (W), is readied at once.
+//
+// Who waits without a time limit stays, and is readied when `done` has replaced it (F2). Who waits with one may go away
+// at any time. It does so under the lock, and the last one takes `timed` back (T). So the goroutine, if it sees
+// `timed`, looks again under the lock, and only there replaces it (F3): either it finds it gone, or who would go finds
+// `done`.
+//
+// The goroutine's last access is F1, F2 or, after F3, the release of the lock. At F3 somebody waits with a time limit,
+// and returns only when it has had the lock or was readied after that. So when nobody waits any more and it is `done`,
+// the state is the handle's alone, and nobody counts references. What is not done when its run() is over is freed by
+// nobody.
 
 #include "weft/task.hpp"
 
@@ -21,19 +37,34 @@ namespace weft::detail {
 
 class task_state {
  public:
+  explicit task_state(const task_type& made_as) noexcept : type(made_as) {}
+
+  using word = std::uintptr_t;
+  static constexpr word running = 0, timed = 1, done = 2, detached = 4;
+  static_assert(alignof(end_waiter) > detached);
+  static end_waiter* waiters_in(word w) noexcept { return reinterpret_cast<end_waiter*>(w & ~timed); }
+
+  // acquire: who sees that it is done sees the result.
+  bool is_done() const noexcept { return progress.load(rt::acquire) == done; }
+
+  // From then on the goroutine takes the lock, which the caller holds. False: it is done.
+  bool announce_timed() noexcept {
+    word before = progress.load(rt::relaxed);
+    while (before != done) {  // acquire: as in is_done. What the waiter wrote goes by the lock.
+      if (progress.compare_exchange_weak(before, before | timed, rt::relaxed, rt::acquire)) return true;
+    }
+    return false;
+  }
+
+  rt::atomic<word> progress{running};
   rt::goroutine_lock mutex{rt::lock_rank::sync};
-  rt::atomic<bool> done{false};
   bool has_value = false;
-  bool detached = false;  // under mutex: the goroutine frees it
+  end_waiters timed_waiters;  // under mutex
   std::uint64_t id = 0;
   std::uint64_t run = 0;  // which run() it belongs to
-  end_waiters waiters;    // under mutex
   std::exception_ptr exception;
   std::unique_ptr<rt::G> thrown_by;  // the goroutine's id, name and start; null: there was no memory
-  void (*destroy)(void*) noexcept = nullptr;
-  void* result = nullptr;
-  std::size_t align = 0;
-  std::size_t size = 0;  // with the result
+  const task_type& type;
 };
 
 namespace {
@@ -41,70 +72,100 @@ namespace {
 // The run() that a task belongs to is over: it will never be done by itself.
 bool run_is_over(const task_state* t) noexcept { return number_of_run() != t->run; }
 
-}  // namespace
-
-task_state* task_make(std::size_t size, std::size_t align, void (*destroy)(void*) noexcept) {
-  if (align < alignof(task_state)) align = alignof(task_state);
-  std::size_t offset = (sizeof(task_state) + align - 1) / align * align;
-  auto* room = static_cast<std::byte*>(take_room(offset + size, align));
-  auto* t = ::new (room) task_state;
-  t->result = room + offset;
-  t->destroy = destroy;
-  t->align = align;
-  t->size = offset + size;
-  return t;
+// Where the result lies behind the state, which is the alignment of both together.
+std::size_t align_of(const task_type& type) noexcept { return std::max(type.result_align, alignof(task_state)); }
+std::size_t offset_of_result(const task_type& type) noexcept {
+  return (sizeof(task_state) + align_of(type) - 1) & ~(align_of(type) - 1);
 }
 
-namespace {
+task_state* make_state(const task_type& type) {
+  return ::new (take_room(offset_of_result(type) + type.result_size, align_of(type))) task_state(type);
+}
 
 void destroy_state(task_state* t) noexcept {
-  if (t->has_value && t->destroy) t->destroy(t->result);
-  std::size_t align = t->align;
-  std::size_t size = t->size;
+  const task_type& type = t->type;
+  if (t->has_value && type.destroy) type.destroy(task_result(t));
   t->~task_state();
-  give_room_back(t, size, align);
+  give_room_back(t, offset_of_result(type) + type.result_size, align_of(type));
 }
 
-// The slow way: the goroutine is about to release the lock. Or, false, the task is not done, as its run() is over: its
-// goroutine was left behind, and may still run.
-WEFT_NOINLINE bool wait_for_release(task_state* t) noexcept {
-  rt::runtime_scope scope;
-  rt::lock_guard hold(t->mutex);
-  return t->done.load(rt::relaxed);
+new_goroutine begun(task_state* t, new_goroutine made) noexcept {
+  const auto* g = static_cast<const rt::G*>(made.handle);
+  t->id = g->id;
+  t->run = rt::this_m() ? rt::sched.run_number.load(rt::relaxed) : g->run;
+  return made;
+}
+
+WEFT_NOINLINE new_goroutine begin_slow(const go_options& o, task_state* t, const void* start) {
+  try {
+    return begun(t, begin_goroutine(o, t->type.body_size, t->type.body_align, "spawn", start));
+  } catch (...) {
+    destroy_state(t);
+    throw;
+  }
 }
 
 }  // namespace
 
+new_goroutine task_begin(const go_options& o, const task_type& type, task_state** made) {
+  const void* start = __builtin_return_address(0);
+  task_state* t = *made = make_state(type);
+  if (rt::G* g = try_begin(o, type.body_size, type.body_align, start)) return begun(t, {g, g->closure});
+  return begin_slow(o, t, start);
+}
+
 void task_drop(task_state* t) noexcept {
-  const bool let_go = t->done.load(rt::acquire) && t->mutex.is_free();
-  if (WEFT_LIKELY(let_go) || wait_for_release(t)) destroy_state(t);
+  if (t->is_done()) destroy_state(t);
 }
 
-void* task_result(task_state* t) noexcept { return t->result; }
-
-void task_set_id(task_state* t, std::uint64_t id) noexcept {
-  t->id = id;
-  t->run = run_of_last_start();
-}
+void* task_result(task_state* t) noexcept { return reinterpret_cast<std::byte*>(t) + offset_of_result(t->type); }
 
 std::uint64_t task_id(const task_state* t) noexcept { return t->id; }
-bool task_done(const task_state* t) noexcept { return t->done.load(rt::acquire) || run_is_over(t); }
+bool task_done(const task_state* t) noexcept { return t->is_done() || run_is_over(t); }
 
 namespace {
 
-// A goroutine: until t is done. True, so that task_wait ends with it.
+// Who joins many tasks, one after the other, is woken by the end of each that it has to wait for, and waits for the
+// next at once. Now and then it gives way to all that is ready, and finds them done.
+constexpr std::uint32_t joins_in_a_row = 8;
+
+// Before each wait of a goroutine.
+bool waits_for_many(rt::M* m) noexcept {
+  rt::P* p = m->p.load(rt::relaxed);
+  const rt::G* last = std::exchange(p->joins.by, m->g);
+  p->joins.n = last == m->g ? p->joins.n + 1 : 1;
+  return p->joins.n % joins_in_a_row == 0 && !p->runq.ring_empty();
+}
+
+struct wait_commit {
+  task_state* t;
+  end_waiter waiter;
+};
+
+void add_or_ready(rt::G* g, void* arg) noexcept {
+  auto& [t, waiter] = *static_cast<wait_commit*>(arg);
+  task_state::word before = t->progress.load(rt::relaxed), after;
+  do {
+    if (before == task_state::done) return rt::ready(g);
+    waiter.next = task_state::waiters_in(before);
+    after = reinterpret_cast<task_state::word>(&waiter) | (before & task_state::timed);
+    // release: who readies g sees that it has left its stack, and all there.
+  } while (!t->progress.compare_exchange_weak(before, after, rt::release, rt::relaxed));  // W
+}
+
+// A goroutine: until t is done. True if that is so: for who has the handle, and then whether there is a value. Another
+// does not look: the state may be gone.
+enum class who : bool { has_handle, another };
+template <who Who>
 WEFT_NOINLINE bool wait_for_end(task_state* t) {
   return rt::wait_in_step([=] {
     rt::runtime_scope scope;
-    t->mutex.acquire_lock();
-    if (t->done.load(rt::relaxed) || run_is_over(t)) {
-      t->mutex.release_lock();
-      return true;
+    if (scope.m() && WEFT_UNLIKELY(waits_for_many(scope.m()))) scope.resumed_on(rt::yield_now(scope.m()));
+    if (!t->is_done() && !run_is_over(t)) {
+      wait_commit c{t, {scope.g(), rt::no_ticket}};
+      scope.resumed_on(rt::park(scope.m(), add_or_ready, &c, rt::wait_reason::task_join));
     }
-    end_waiter w{scope.g(), rt::no_ticket};
-    t->waiters.add(&w);
-    scope.resumed_on(rt::park(scope.m(), t->mutex, rt::wait_reason::task_join));
-    return true;
+    return Who == who::another || (t->is_done() && t->has_value);
   });
 }
 
@@ -112,24 +173,33 @@ WEFT_NOINLINE bool wait_for_end(task_state* t) {
 bool wait_until(task_state* t, rt::nanos deadline) {
   rt::runtime_scope scope;
   t->mutex.acquire_lock();
-  if (t->done.load(rt::relaxed) || run_is_over(t)) {
+  if (run_is_over(t) || !t->announce_timed()) {
     t->mutex.release_lock();
     return true;
   }
   end_waiter w{scope.g(), scope.g()->begin_wait()};
-  t->waiters.add(&w);
+  t->timed_waiters.add(&w);
+  const auto go_away = [&] {
+    t->timed_waiters.remove(&w);
+    // relaxed: nothing is handed over.
+    if (t->timed_waiters.empty()) t->progress.fetch_and(~task_state::timed, rt::relaxed);  // T
+    t->mutex.release_lock();
+  };
   bool timed_out = false;
   try {
     scope.resumed_on(rt::park_until(scope.m(), w.ticket, t->mutex, rt::wait_reason::task_join, deadline, &timed_out));
   } catch (...) {
-    t->waiters.remove(&w);
-    t->mutex.release_lock();
+    go_away();
     throw;
   }
   if (!timed_out) return true;
-  rt::lock_guard hold(t->mutex);
-  t->waiters.remove(&w);
-  return t->done.load(rt::relaxed);
+  t->mutex.acquire_lock();
+  if (t->is_done()) {
+    t->mutex.release_lock();
+    return true;
+  }
+  go_away();
+  return false;
 }
 
 WEFT_NOINLINE bool wait_for(task_state* t, std::int64_t timeout) {
@@ -140,28 +210,34 @@ WEFT_NOINLINE bool wait_for(task_state* t, std::int64_t timeout) {
 
 }  // namespace
 
-bool task_wait(task_state* t, std::int64_t timeout) {
-  if (t->done.load(rt::acquire)) return true;
-  if (timeout <= 0) return run_is_over(t);
-  if (timeout < never_ns || !rt::this_m()) return wait_for(t, timeout);
-  return wait_for_end(t);
+void task_wait(task_state* t) {
+  if (t->is_done()) return;
+  if (!rt::this_m()) return static_cast<void>(wait_for(t, never_ns));
+  wait_for_end<who::another>(t);
+}
+
+bool task_wait_for_value(task_state* t) {
+  if (t->is_done()) return t->has_value;
+  if (rt::this_m()) return wait_for_end<who::has_handle>(t);
+  wait_for(t, never_ns);
+  return t->is_done() && t->has_value;
+}
+
+bool task_wait_for(task_state* t, std::int64_t timeout) {
+  if (t->is_done()) return true;
+  return timeout <= 0 ? run_is_over(t) : wait_for(t, timeout);
 }
 
 void task_rethrow(task_state* t) {
-  const bool done = t->done.load(rt::acquire);  // else it may be written just now
-  if (done && t->exception) std::rethrow_exception(t->exception);
-  if (!done || !t->has_value) throw goroutine_exited("weft::task: the goroutine ended itself, or its run() was over");
+  if (t->is_done() && t->exception) std::rethrow_exception(t->exception);  // if it is not, it may be written just now
+  throw goroutine_exited("weft::task: the goroutine ended itself, or its run() was over");
 }
 
 void task_detach(task_state* t) noexcept {
-  {
-    rt::runtime_scope scope;
-    rt::lock_guard hold(t->mutex);
-    if (!t->done.load(rt::relaxed)) {
-      t->detached = true;
-      return;
-    }
-  }
+  // release, and acquire where the goroutine finds it: who frees the state sees what was written before.
+  task_state::word before = task_state::running;
+  if (t->progress.compare_exchange_strong(before, task_state::detached, rt::release, rt::acquire)) return;
+  if (before != task_state::done) rt::fatal("weft::task: detach of goroutine {} while others wait for it", t->id);
   if (std::exception_ptr unseen = t->exception) {
     rt::G unknown;
     unknown.id = t->id;
@@ -169,8 +245,6 @@ void task_detach(task_state* t) noexcept {
   }
   destroy_state(t);
 }
-
-void task_promise::set_value() noexcept { state_->has_value = true; }
 
 void task_promise::set_exception(std::exception_ptr e) noexcept {
   state_->exception = std::move(e);
@@ -201,22 +275,48 @@ bool is_goroutine_exit(std::exception_ptr e) noexcept {
   }
 }
 
-void task_promise::finish(task_state* t) noexcept {
-  bool alone;
-  {
-    rt::runtime_scope scope;
-    end_waiter* woken;
-    {
+namespace {
+
+// False: it is detached.
+WEFT_NOINLINE bool finish_slow(task_state* t) noexcept {
+  rt::runtime_scope scope;
+  end_waiter* timed = nullptr;
+  task_state::word before;
+  for (;;) {
+    before = t->progress.load(rt::acquire);
+    if (before == task_state::detached) return false;
+    // release: as F1; acquire: who is readied has left its stack.
+    if (before & task_state::timed) {
       rt::lock_guard hold(t->mutex);
-      // release: whoever sees done without the lock sees the result.
-      t->done.store(true, rt::release);
-      woken = t->waiters.claim_all();
-      alone = t->detached;
+      if (!(t->progress.load(rt::relaxed) & task_state::timed)) continue;
+      before = t->progress.exchange(task_state::done, rt::acq_rel);  // F3
+      timed = t->timed_waiters.claim_all();
+      break;
     }
-    end_waiters::ready_all(scope.m(), woken);
-    if (alone && t->exception) die_of_exception(t->exception);
+    if (t->progress.compare_exchange_weak(before, task_state::done, rt::acq_rel, rt::relaxed)) break;  // F2
   }
-  if (alone) destroy_state(t);
+  end_waiters::ready_all(scope.m(), timed);
+  for (end_waiter* w = task_state::waiters_in(before); w;) {
+    rt::G* g = std::exchange(w, w->next)->g;
+    if (g->claim(rt::no_ticket)) rt::ready(scope.m(), g);
+  }
+  return true;
+}
+
+}  // namespace
+
+void task_promise::finish(task_state* t, bool begun, bool has_value) noexcept {
+  if (begun) end_locals();
+  t->has_value = has_value;
+  task_state::word before = t->progress.load(rt::relaxed);
+  // release: who sees that it is done sees the result.
+  if (before == task_state::running &&
+      t->progress.compare_exchange_strong(before, task_state::done, rt::release, rt::relaxed)) {  // F1
+    return;
+  }
+  if (finish_slow(t)) return;
+  if (t->exception) die_of_exception(t->exception);
+  destroy_state(t);
 }
 
 }  // namespace weft::detail

@@ -31,7 +31,7 @@ struct new_goroutine {
 
 WEFT_API new_goroutine spawn_begin(const go_options& o, std::size_t size, std::size_t align, const char* what);
 WEFT_API void spawn_abort(new_goroutine g) noexcept;
-WEFT_API std::uint64_t spawn_commit(new_goroutine g, void (*entry)(void*)) noexcept;
+WEFT_API void spawn_commit(new_goroutine g, void (*entry)(void*)) noexcept;
 WEFT_API void end_locals() noexcept;  // destroys the calling goroutine's local<T>s
 
 // Stands between who says that a goroutine has ended and its closure: its local<T>s go after the one and before the
@@ -68,34 +68,49 @@ struct closure {
 // Closures larger than this live on the heap, so that a small stack stays usable.
 inline constexpr std::size_t max_closure_on_stack = 2048;
 
-// Makes a goroutine that runs C(args...)() and destroys it at the end. Returns its id. Inlined, so that spawn_begin's
-// return address lies in the function that started the goroutine: dumps show it.
+template <class C>
+inline constexpr bool fits_stack = sizeof(C) <= max_closure_on_stack && alignof(C) <= 256;
+
+// Makes a C(args...) in g, and starts it: it runs C::operator() and destroys C at the end.
 template <class C, class... A>
-[[gnu::always_inline]] inline std::uint64_t start(const go_options& o, const char* what, A&&... args) {
-  if constexpr (sizeof(C) <= max_closure_on_stack && alignof(C) <= 256) {
-    new_goroutine g = spawn_begin(o, sizeof(C), alignof(C), what);
-    if constexpr (std::is_nothrow_constructible_v<C, A...>) {
-      ::new (g.closure) C(std::forward<A>(args)...);
-    } else {
-      try {
-        ::new (g.closure) C(std::forward<A>(args)...);
-      } catch (...) {
-        spawn_abort(g);
-        throw;
-      }
-    }
-    return spawn_commit(g, [](void* at) {
-      struct ender {
-        C* c;
-        ~ender() { c->~C(); }
-      } e{static_cast<C*>(at)};
-      (*e.c)();
-    });
+[[gnu::always_inline]] inline void start_in(new_goroutine g, A&&... args) {
+  if constexpr (std::is_nothrow_constructible_v<C, A...>) {
+    ::new (g.closure) C(std::forward<A>(args)...);
   } else {
-    auto c = std::make_unique<C>(std::forward<A>(args)...);
-    new_goroutine g = spawn_begin(o, sizeof(C*), alignof(C*), what);
-    ::new (g.closure) C*(c.release());
-    return spawn_commit(g, [](void* at) { (*std::unique_ptr<C>(*static_cast<C**>(at)))(); });
+    try {
+      ::new (g.closure) C(std::forward<A>(args)...);
+    } catch (...) {
+      spawn_abort(g);
+      throw;
+    }
+  }
+  spawn_commit(g, [](void* at) {
+    struct ender {
+      C* c;
+      ~ender() { c->~C(); }
+    } e{static_cast<C*>(at)};
+    (*e.c)();
+  });
+}
+
+// A closure on the heap.
+template <class C>
+struct boxed {
+  template <class... A>
+  explicit boxed(std::in_place_t, A&&... args) : c(std::make_unique<C>(std::forward<A>(args)...)) {}
+  decltype(auto) operator()() { return (*c)(); }
+  std::unique_ptr<C> c;
+};
+
+// Starts a goroutine that runs C(args...)() and destroys it at the end. Inlined, so that spawn_begin's return address
+// lies in the function that started the goroutine: dumps show it.
+template <class C, class... A>
+[[gnu::always_inline]] inline void start(const go_options& o, const char* what, A&&... args) {
+  if constexpr (fits_stack<C>) {
+    start_in<C>(spawn_begin(o, sizeof(C), alignof(C), what), std::forward<A>(args)...);
+  } else {
+    boxed<C> box(std::in_place, std::forward<A>(args)...);
+    start_in<boxed<C>>(spawn_begin(o, sizeof box, alignof(boxed<C>), what), std::move(box));
   }
 }
 

@@ -27,16 +27,26 @@ namespace detail {
 
 // The shared state of a task: a block with the result behind it.
 class task_state;
-WEFT_API task_state* task_make(std::size_t result_size, std::size_t result_align, void (*destroy)(void*) noexcept);
+
+// What a task has room for.
+struct task_type {
+  std::size_t body_size, body_align;  // the goroutine's closure
+  std::size_t result_size, result_align;
+  void (*destroy)(void* result) noexcept;  // null: there is nothing to destroy
+};
+
+// The first step of a task's goroutine, as spawn_begin.
+WEFT_API new_goroutine task_begin(const go_options& o, const task_type& type, task_state** made);
 WEFT_API void task_drop(task_state* t) noexcept;     // by the handle, after waiting
 WEFT_API void* task_result(task_state* t) noexcept;  // room for it, or the result
-WEFT_API void task_set_id(task_state* t, std::uint64_t id) noexcept;
 WEFT_API std::uint64_t task_id(const task_state* t) noexcept;
 WEFT_API bool task_done(const task_state* t) noexcept;
-WEFT_API bool task_wait(task_state* t, std::int64_t timeout_ns);  // false: the time passed
-WEFT_API void task_rethrow(task_state* t);                        // what the task threw, if it did
+WEFT_API void task_wait(task_state* t);            // until it is done
+WEFT_API bool task_wait_for_value(task_state* t);  // false: there is none, and task_rethrow throws why
+WEFT_API bool task_wait_for(task_state* t, std::int64_t timeout_ns);  // false: the time passed
+[[noreturn]] WEFT_API void task_rethrow(task_state* t);
 
-// Held by the running goroutine. Destroyed, after the closure is, it makes the task done.
+// Held by the running goroutine. Destroyed, after the closure is, it destroys the local<T>s and makes the task done.
 class task_promise {
  public:
   explicit task_promise(task_state* t) noexcept : state_(t) {}
@@ -44,17 +54,19 @@ class task_promise {
   task_promise(const task_promise&) = delete;
   task_promise& operator=(const task_promise&) = delete;
   ~task_promise() {
-    if (state_) finish(state_);
+    if (state_) finish(state_, begun_, has_value_);
   }
   task_state* state() const noexcept { return state_; }
+  void begin() noexcept { begun_ = true; }  // by the goroutine itself: it may never begin
+  void set_value() noexcept { has_value_ = true; }
   WEFT_API void set_exception(std::exception_ptr e) noexcept;
-  WEFT_API void set_value() noexcept;
   // Called while an exception is handled. True: it is one that must go on (exit_goroutine).
   WEFT_API static bool must_rethrow() noexcept;
 
  private:
-  WEFT_API static void finish(task_state* t) noexcept;
+  WEFT_API static void finish(task_state* t, bool begun, bool has_value) noexcept;
   task_state* state_;
+  bool begun_ = false, has_value_ = false;
 };
 
 template <class R>
@@ -66,7 +78,7 @@ struct task_body {
   template <class... A>
   explicit task_body(task_promise&& p, A&&... a) : promise(std::move(p)), body(std::in_place, std::forward<A>(a)...) {}
   void operator()() {
-    locals.begin();
+    promise.begin();
     try {
       if constexpr (std::is_void_v<R>) {
         (*body)();
@@ -84,9 +96,19 @@ struct task_body {
     body.reset();
   }
   task_promise promise;
-  locals_scope locals;
   std::optional<C> body;
 };
+
+template <class R>
+void destroy_result(void* at) noexcept {
+  using stored = stored_result<R>;
+  std::destroy_at(static_cast<stored*>(at));
+}
+template <class R, class Body>
+inline constexpr task_type type_of_task{sizeof(Body), alignof(Body), sizeof(stored_result<R>),
+                                        alignof(stored_result<R>), destroy_result<R>};
+template <class Body>
+inline constexpr task_type type_of_task<void, Body>{sizeof(Body), alignof(Body), 0, 1, nullptr};
 
 }  // namespace detail
 
@@ -116,9 +138,9 @@ class [[nodiscard]] task {
   // exit_goroutine(), or its run() is over. A task that joins itself waits for ever.
   R join() {
     need_state("join");
-    detail::task_wait(state_, detail::never_ns);
+    const bool has_value = detail::task_wait_for_value(state_);
     holder h{std::exchange(state_, nullptr)};
-    detail::task_rethrow(h.state);
+    if (!has_value) detail::task_rethrow(h.state);
     if constexpr (std::is_reference_v<R>) {
       return static_cast<R>(**static_cast<detail::stored_result<R>*>(detail::task_result(h.state)));
     } else if constexpr (!std::is_void_v<R>) {
@@ -129,14 +151,14 @@ class [[nodiscard]] task {
   // Waits until the goroutine has ended, its closure is destroyed and its result is there.
   void wait() const {
     need_state("wait");
-    detail::task_wait(state_, detail::never_ns);
+    detail::task_wait(state_);
   }
 
   // The same for at most d; false: the time passed. std::bad_alloc: there was no memory for the timer.
   template <class Rep, class Period>
   bool wait_for(const std::chrono::duration<Rep, Period>& d) const {
     need_state("wait_for");
-    return detail::task_wait(state_, detail::to_ns(d));
+    return detail::task_wait_for(state_, detail::to_ns(d));
   }
 
   // Whether wait() would return at once: it has ended, or its run() is over.
@@ -157,8 +179,8 @@ class [[nodiscard]] task {
   }
 
  private:
-  template <class T, class F, class... A>
-  friend task<T> spawn_task(const go_options& o, F&& f, A&&... args);
+  template <class T, class Body, class... A>
+  friend task<T> start_task(const go_options& o, A&&... args);
 
   struct holder {
     detail::task_state* state;
@@ -173,7 +195,7 @@ class [[nodiscard]] task {
 
   void finish() noexcept {
     if (!state_) return;
-    detail::task_wait(state_, detail::never_ns);
+    detail::task_wait(state_);
     detail::task_drop(std::exchange(state_, nullptr));
   }
 
@@ -191,22 +213,27 @@ void task<R>::detach_state() noexcept {
   detail::task_detach(std::exchange(state_, nullptr));
 }
 
+template <class R, class Body, class... A>
+[[gnu::always_inline]] inline task<R> start_task(const go_options& o, A&&... args) {
+  detail::task_state* s;
+  const detail::new_goroutine g = detail::task_begin(o, detail::type_of_task<R, Body>, &s);
+  task<R> t(s);
+  detail::task_promise promise(s);  // if the goroutine does not take it over, the task is done when it goes
+  detail::start_in<Body>(g, std::move(promise), std::forward<A>(args)...);
+  return t;
+}
+
 template <class R, class F, class... A>
 [[gnu::always_inline]] inline task<R> spawn_task(const go_options& o, F&& f, A&&... args) {
   using C = detail::closure<std::decay_t<F>, std::decay_t<A>...>;
-  using stored = detail::stored_result<R>;
-  detail::task_state* s;
-  if constexpr (std::is_void_v<R>) {
-    s = detail::task_make(0, 1, nullptr);
+  using body = detail::task_body<R, C>;
+  if constexpr (detail::fits_stack<body>) {
+    return start_task<R, body>(o, std::forward<F>(f), std::forward<A>(args)...);
   } else {
-    s = detail::task_make(sizeof(stored), alignof(stored),
-                          [](void* at) noexcept { std::destroy_at(static_cast<stored*>(at)); });
+    using box = detail::boxed<C>;
+    return start_task<R, detail::task_body<R, box>>(o,
+                                                    box(std::in_place, std::forward<F>(f), std::forward<A>(args)...));
   }
-  task<R> t(s);
-  detail::task_promise promise(s);  // if no goroutine takes it over, the task is done when it goes
-  detail::task_set_id(s, detail::start<detail::task_body<R, C>>(o, "spawn", std::move(promise), std::forward<F>(f),
-                                                                std::forward<A>(args)...));
-  return t;
 }
 
 // Starts f(args...) as a goroutine and returns a handle to its result. As go() otherwise.

@@ -11,11 +11,13 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <utility>
 
 using weft::rt::microsecond;
 using weft::test::interleaving;
 using weft::test::seeds;
 using weft::test::simulation;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -174,6 +176,54 @@ TEST_CASE("simulation of event, once_flag and wait_group: all see what was done 
               });
               w.wait();
               interleaving::check(arrived > before, "waited for nothing");
+            }) == "");
+  }
+}
+
+namespace {
+
+// A task's result that knows whether it is there.
+struct counted {
+  explicit counted(int* n) noexcept : there(n) { ++*there; }
+  counted(counted&& o) noexcept : there(std::exchange(o.there, nullptr)) {}
+  counted& operator=(counted&&) = delete;
+  ~counted() {
+    if (there) --*there;
+  }
+  int* there;
+};
+
+}  // namespace
+
+TEST_CASE("simulation of task: it is waited for in all ways, and its state is freed once") {
+  for (std::uint64_t seed = 0; seed < seeds(2000); ++seed) {
+    INFO("seed " << seed);
+    REQUIRE(all_do(seed, [&](simulation& s) {
+              const auto begin = std::chrono::steady_clock::now();
+              int there = 0;
+              bool ended = false;
+              auto t = weft::spawn([&] {
+                if (s.one_in(2)) stay_a_moment(s);
+                ended = true;
+                return counted(&there);
+              });
+              auto wait = [&] {
+                if (s.one_in(3)) return t.wait();
+                static_cast<void>(t.wait_for(s.one_in(3) ? 10s : some_time(s)));
+              };
+              weft::wait_group others;
+              const bool detach = s.one_in(4);
+              for (std::uint64_t i = detach ? 0 : s.up_to(3); i > 0; --i) others.go(wait);
+              while (s.one_in(2)) wait();
+              if (detach) {
+                t.detach();
+                while (!ended || there != 0) weft::sleep(10us);
+                return;
+              }
+              others.wait();
+              counted result = t.join();
+              interleaving::check(std::chrono::steady_clock::now() - begin < 5s, "woken by the time limit");
+              interleaving::check(ended && there == 1, "joined too early");
             }) == "");
   }
 }

@@ -1357,6 +1357,19 @@ TEST_CASE("task: several goroutines and a thread wait for one") {
   });
 }
 
+TEST_CASE("task: who joins many is not woken by each") {
+  weft::run(
+      [] {
+        constexpr std::size_t n = 1000;
+        std::vector<weft::task<void>> tasks;
+        for (std::size_t i = 0; i < n; ++i) tasks.push_back(weft::spawn([] {}));
+        const std::uint64_t before = weft::runtime_stats().parks;
+        for (auto& t : tasks) t.join();
+        CHECK(weft::runtime_stats().parks - before < n / 10);
+      },
+      {.procs = 1});
+}
+
 TEST_CASE("task: the closure is destroyed before it is done") {
   weft::run([] {
     struct slow {

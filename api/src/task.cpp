@@ -50,8 +50,8 @@ class task_state {
   // From then on the goroutine takes the lock, which the caller holds. False: it is done.
   bool announce_timed() noexcept {
     word before = progress.load(rt::relaxed);
-    while (before != done) {  // acquire: as in is_done. What the waiter wrote goes by the lock.
-      if (progress.compare_exchange_weak(before, before | timed, rt::relaxed, rt::acquire)) return true;
+    while (before != done) {  // acquire, if it fails: as in is_done. What the waiter wrote goes by the lock.
+      if (progress.compare_exchange_weak(before, before | timed, rt::acquire, rt::acquire)) return true;
     }
     return false;
   }

@@ -64,13 +64,6 @@ G* global_one(P* p, std::uint32_t max) noexcept {
   return g;
 }
 
-namespace {
-
-// Who has waited behind that many is in no cache any more, nor its page in the TLB.
-constexpr std::uint32_t cold_behind = 2048;
-
-}  // namespace
-
 G* global_get(P* p, std::uint32_t max) noexcept {
   auto size = static_cast<std::uint32_t>(sched.global.size());
   if (size == 0) return nullptr;

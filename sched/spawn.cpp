@@ -269,7 +269,7 @@ bool is_simple(const P* p, const G* g) noexcept {
 
 }  // namespace
 
-// Without a call that comes back, so it saves no registers.
+// The calls it makes are the last thing it does, so it saves no registers for them.
 void spawn_commit(G* g) noexcept {
   g->floating.read_here();
   M* m = try_enter_runtime();

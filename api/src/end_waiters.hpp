@@ -1,5 +1,5 @@
-// Who waits for goroutines to end. Everything is done under a lock of its owner's, but ready_all. A waiter lies on the
-// stack of who waits: one that is readied may be gone at the next instruction.
+// Who waits for goroutines to end. A waiter lies on the stack of who waits: one that is readied may be gone at the next
+// instruction.
 #pragma once
 
 #include "sched/park.hpp"
@@ -14,6 +14,7 @@ struct end_waiter {
   end_waiter* next = nullptr;
 };
 
+// A list of them. Everything is done under a lock of its owner's, but ready_all.
 class end_waiters {
  public:
   bool empty() const noexcept { return first_ == nullptr; }

@@ -1,25 +1,23 @@
 // The state of a task, and its result behind it in the same block. `progress` says how far it is:
 //
-//   running            nobody waits
-//   waiters | timed    the last of those that wait without a time limit, linked from there; `timed`: others wait with
-//   one,
-//                      in a list under the lock. Either may be missing.
-//   detached           the goroutine is to free the state
-//   done               the result is there, the closure destroyed
+//   done                  the result is there, the closure destroyed
+//   waiters, and marks    waiters: the last of those that wait without a time limit, linked from there. `timed`: others
+//                         wait with one, in a list under the lock. `detached`: the goroutine is to free the state.
+//                         Nothing of all that is `running`.
 //
 // All changes are made by read-modify-write. The goroutine goes from `running` to `done` (F1). If another was there
 // before, F1 fails, and the goroutine looks who. If F1 was before, the other finds `done`: one that has left its stack,
 // to add itself to the waiters (W), is readied at once.
 //
-// Who waits without a time limit stays, and is readied when `done` has replaced it (F2). Who waits with one may go away
-// at any time. It does so under the lock, and the last one takes `timed` back (T). So the goroutine, if it sees
+// Who waits without a time limit stays, and is readied when `done` has replaced it (F2, F3). Who waits with one may go
+// away at any time. It does so under the lock, and the last one takes `timed` back (T). So the goroutine, if it sees
 // `timed`, looks again under the lock, and only there replaces it (F3): either it finds it gone, or who would go finds
 // `done`.
 //
 // The goroutine's last access is F1, F2 or, after F3, the release of the lock. At F3 somebody waits with a time limit,
 // and returns only when it has had the lock or was readied after that. So when nobody waits any more and it is `done`,
-// the state is the handle's alone, and nobody counts references. What is not done when its run() is over is freed by
-// nobody.
+// the state is the handle's alone, and nobody counts references. A goroutine that is left behind, as its run() is over,
+// does none of this (finish), and its state is freed by nobody.
 
 #include "weft/task.hpp"
 
@@ -40,17 +38,18 @@ class task_state {
   explicit task_state(const task_type& made_as) noexcept : type(made_as) {}
 
   using word = std::uintptr_t;
-  static constexpr word running = 0, timed = 1, done = 2, detached = 4;
-  static_assert(alignof(end_waiter) > detached);
-  static end_waiter* waiters_in(word w) noexcept { return reinterpret_cast<end_waiter*>(w & ~timed); }
+  static constexpr word running = 0, timed = 1, detached = 2, marks = timed | detached, done = 4;
+  static_assert(alignof(end_waiter) > done);
+  static end_waiter* waiters_in(word w) noexcept { return reinterpret_cast<end_waiter*>(w & ~marks); }
 
   // acquire: who sees that it is done sees the result.
   bool is_done() const noexcept { return progress.load(rt::acquire) == done; }
 
-  // From then on the goroutine takes the lock, which the caller holds. False: it is done.
+  // From then on the goroutine takes the lock, which the caller holds. False: it is done. acquire: as in is_done; what
+  // the waiter wrote goes by the lock.
   bool announce_timed() noexcept {
-    word before = progress.load(rt::relaxed);
-    while (before != done) {  // acquire, if it fails: as in is_done. What the waiter wrote goes by the lock.
+    word before = progress.load(rt::acquire);
+    while (before != done) {
       if (progress.compare_exchange_weak(before, before | timed, rt::acquire, rt::acquire)) return true;
     }
     return false;
@@ -144,23 +143,25 @@ struct wait_commit {
 
 void add_or_ready(rt::G* g, void* arg) noexcept {
   auto& [t, waiter] = *static_cast<wait_commit*>(arg);
-  task_state::word before = t->progress.load(rt::relaxed), after;
+  // acquire: as in is_done, which g does not ask again. release: who readies g sees that it has left its stack.
+  task_state::word before = t->progress.load(rt::acquire), after;
   do {
     if (before == task_state::done) return rt::ready(g);
     waiter.next = task_state::waiters_in(before);
-    after = reinterpret_cast<task_state::word>(&waiter) | (before & task_state::timed);
-    // release: who readies g sees that it has left its stack, and all there.
-  } while (!t->progress.compare_exchange_weak(before, after, rt::release, rt::relaxed));  // W
+    after = reinterpret_cast<task_state::word>(&waiter) | (before & task_state::marks);
+  } while (!t->progress.compare_exchange_weak(before, after, rt::release, rt::acquire));  // W
 }
 
-// A goroutine: until t is done. True if that is so: for who has the handle, and then whether there is a value. Another
-// does not look: the state may be gone.
+// A goroutine: until t is done. For who has the handle: whether there is a value. Another may find the state gone when
+// it has waited, or has given way.
 enum class who : bool { has_handle, another };
 template <who Who>
 WEFT_NOINLINE bool wait_for_end(task_state* t) {
   return rt::wait_in_step([=] {
     rt::runtime_scope scope;
-    if (scope.m() && WEFT_UNLIKELY(waits_for_many(scope.m()))) scope.resumed_on(rt::yield_now(scope.m()));
+    if (Who == who::has_handle && scope.m() && WEFT_UNLIKELY(waits_for_many(scope.m()))) {
+      scope.resumed_on(rt::yield_now(scope.m()));
+    }
     if (!t->is_done() && !run_is_over(t)) {
       wait_commit c{t, {scope.g(), rt::no_ticket}};
       scope.resumed_on(rt::park(scope.m(), add_or_ready, &c, rt::wait_reason::task_join));
@@ -234,10 +235,8 @@ void task_rethrow(task_state* t) {
 }
 
 void task_detach(task_state* t) noexcept {
-  // release, and acquire where the goroutine finds it: who frees the state sees what was written before.
-  task_state::word before = task_state::running;
-  if (t->progress.compare_exchange_strong(before, task_state::detached, rt::release, rt::acquire)) return;
-  if (before != task_state::done) rt::fatal("weft::task: detach of goroutine {} while others wait for it", t->id);
+  // release: who frees the state sees what was written before; acquire: as in is_done.
+  if (t->progress.fetch_or(task_state::detached, rt::acq_rel) != task_state::done) return;
   if (std::exception_ptr unseen = t->exception) {
     rt::G unknown;
     unknown.id = t->id;
@@ -277,15 +276,14 @@ bool is_goroutine_exit(std::exception_ptr e) noexcept {
 
 namespace {
 
-// False: it is detached.
+// Whether it was detached.
 WEFT_NOINLINE bool finish_slow(task_state* t) noexcept {
   rt::runtime_scope scope;
   end_waiter* timed = nullptr;
   task_state::word before;
   for (;;) {
-    before = t->progress.load(rt::acquire);
-    if (before == task_state::detached) return false;
-    // release: as F1; acquire: who is readied has left its stack.
+    before = t->progress.load(rt::relaxed);
+    // release: as F1; acquire: what who waits, or has detached it, did before.
     if (before & task_state::timed) {
       rt::lock_guard hold(t->mutex);
       if (!(t->progress.load(rt::relaxed) & task_state::timed)) continue;
@@ -300,7 +298,7 @@ WEFT_NOINLINE bool finish_slow(task_state* t) noexcept {
     rt::G* g = std::exchange(w, w->next)->g;
     if (g->claim(rt::no_ticket)) rt::ready(scope.m(), g);
   }
-  return true;
+  return before & task_state::detached;
 }
 
 }  // namespace
@@ -308,13 +306,14 @@ WEFT_NOINLINE bool finish_slow(task_state* t) noexcept {
 void task_promise::finish(task_state* t, bool begun, bool has_value) noexcept {
   if (begun) end_locals();
   t->has_value = has_value;
+  // Not if the runtime calls: one that is left behind sleeps for good where it enters that. release: who sees that it
+  // is done sees the result.
   task_state::word before = t->progress.load(rt::relaxed);
-  // release: who sees that it is done sees the result.
-  if (before == task_state::running &&
+  if (before == task_state::running && !runtime_calls() &&
       t->progress.compare_exchange_strong(before, task_state::done, rt::release, rt::relaxed)) {  // F1
     return;
   }
-  if (finish_slow(t)) return;
+  if (!finish_slow(t)) return;
   if (t->exception) die_of_exception(t->exception);
   destroy_state(t);
 }

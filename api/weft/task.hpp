@@ -195,7 +195,7 @@ class [[nodiscard]] task {
 
   void finish() noexcept {
     if (!state_) return;
-    detail::task_wait(state_);
+    detail::task_wait_for_value(state_);
     detail::task_drop(std::exchange(state_, nullptr));
   }
 

@@ -10,6 +10,7 @@
 #include <weft/sync.hpp>
 #include <weft/task.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -91,6 +92,24 @@ TEST_CASE("task: who sees that it is done sees what it did, and frees it") {
             if (n % 100'000 == 0) weft::yield();
           }
           must(t.join() == i);
+        }
+      },
+      {.procs = 2});
+}
+
+// It ends while it is beginning to be waited for, at times.
+TEST_CASE("task: who waits sees what it did") {
+  weft::run(
+      [] {
+        for (int i = 0; i < 20'000; ++i) {
+          int done = -1;
+          weft::task<void> t = weft::spawn([&done, i] { done = i; });
+          if (i % 2 == 0) {
+            t.wait();
+          } else {
+            must(t.wait_for(std::chrono::hours(1)));
+          }
+          must(done == i);
         }
       },
       {.procs = 2});

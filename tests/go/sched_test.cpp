@@ -1403,6 +1403,21 @@ TEST_CASE("task: a result nobody takes is destroyed") {
   });
 }
 
+TEST_CASE("task: one that outlives its run(), with a waiter that was left there, can be detached") {
+  weft::task<int> t;
+  weft::run([&] {
+    t = weft::spawn([] {
+      weft::sleep(1h);
+      return 1;
+    });
+    weft::go([&] { t.wait(); });
+    weft::yield();
+  });
+  CHECK(t.done());
+  t.detach();
+  CHECK_FALSE(t.joinable());
+}
+
 TEST_CASE("task: one that outlives its run() is done when it is destroyed") {
   weft::task<int> never, finished;
   weft::run([&] {

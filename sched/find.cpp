@@ -21,6 +21,7 @@ namespace weft::rt {
 namespace {
 
 constexpr nanos look_every = 100 * microsecond;   // the poller, while local work exists
+constexpr nanos no_sleep = 2 * microsecond;       // a poll that takes less found something there
 constexpr nanos refill_every = 10 * microsecond;  // the run queue, while timers are due
 constexpr std::uint64_t passes_every = 8;         // dispatches
 constexpr int steal_rounds = 4;
@@ -81,11 +82,11 @@ bool may_pass(P* p, bool is_one) noexcept {
 }
 
 // Without blocking. A goroutine to run now, or null: those it woke are queued, and one that comes alone, too, if it may
-// not pass.
-G* look_at_poller(P* p, nanos now) noexcept {
+// not pass. Nor if somebody looked within `pause`.
+G* look_at_poller(P* p, nanos now, nanos pause) noexcept {
   if (!anybody_waits_for_io()) return nullptr;
   nanos last = sched.last_poll.load(relaxed);
-  if (last == 0 || now - last < look_every / 2) return nullptr;  // somebody blocks there, or just looked
+  if (last == 0 || now - last < pause) return nullptr;  // somebody blocks there, or just looked
   // One looker at a time: the others would fight for the kernel's lock (Go issue 65064).
   if (!sched.last_poll.compare_exchange_strong(last, now, acq_rel, relaxed)) return nullptr;
   g_list woken;
@@ -283,6 +284,7 @@ bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
   until = earlier(until, again);
   sched.poll_until.store(until, seq_cst);  // P3
   g_list woken;
+  const nanos begun = nanotime();
   if (WEFT_UNLIKELY(m->pins != 0)) m->in_poller.store(true, seq_cst);                // L1
   if (WEFT_UNLIKELY(m->pins != 0) && m->requests.load(seq_cst) & request::pinned) {  // L2
     poll_network(0, woken);
@@ -297,6 +299,7 @@ bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
   }
   if (WEFT_UNLIKELY(m->pins != 0)) m->in_poller.store(false, relaxed);  // one break too many does no harm
   nanos now = nanotime();
+  m->looks_first = !woken.empty() && now - begun < no_sleep;
   sched.poll_until.store(0, seq_cst);
   sched.last_poll.store(now, seq_cst);
   sched.coarse_now.store(now, relaxed);
@@ -377,7 +380,7 @@ G* find_runnable(M* m, bool* inherit) noexcept {
     if (p->next_look.load(relaxed) != 0 || global_first) {
       if (now == 0) now = nanotime();
       sched.coarse_now.store(now, relaxed);
-      G* g = look_at_poller(p, now);
+      G* g = look_at_poller(p, now, look_every / 2);
       plan_next_look(p, now, next_timer);
       if (g) return g;
       if (global_first && (g = shared_one(p))) return g;
@@ -394,7 +397,10 @@ G* find_runnable(M* m, bool* inherit) noexcept {
     if (G* g = global_one(p, 0)) return g;
     if (G* g = take_newcomer(p)) return g;
     if (now == 0) now = nanotime();
-    if (G* g = look_at_poller(p, now)) return g;
+    // Between two that talk to each other by the kernel, the answer is there by now: a look spares giving the P up, and
+    // costs a hundredth of a sleep if it is not.
+    if (G* g = look_at_poller(p, now, m->looks_first ? 0 : look_every / 2)) return g;
+    m->looks_first = false;
 
     // Spinning is for at most half of the busy Ps: it is work that may be in vain.
     if (m->spinning.load(relaxed) || may_spin()) {

@@ -74,6 +74,9 @@ inline M* try_enter_runtime() noexcept {
   return nullptr;
 }
 
+// Of the caller, who is on m, or on a foreign thread.
+inline G* current_g(const M* m) noexcept { return m ? m->g : this_thread()->g; }
+
 // Enters for a block. Inside, `m()` is the present M: after a suspension assign what that returned.
 class [[nodiscard]] runtime_scope {
  public:
@@ -85,7 +88,7 @@ class [[nodiscard]] runtime_scope {
 
   M* m() const noexcept { return m_; }
   void resumed_on(M* m) noexcept { m_ = m; }
-  G* g() const noexcept { return m_ ? m_->g : this_thread()->g; }
+  G* g() const noexcept { return current_g(m_); }
 
  private:
   M* m_;

@@ -20,8 +20,9 @@ namespace weft::rt {
 
 namespace {
 
-constexpr nanos look_every = 100 * microsecond;   // the poller, while local work exists
-constexpr nanos no_sleep = 2 * microsecond;       // a poll that takes less found something there
+constexpr nanos look_every = 100 * microsecond;  // the poller, while local work exists
+constexpr nanos no_sleep = 2 * microsecond;      // a poll that takes less found something there
+constexpr int looks_in_a_row = 16;
 constexpr nanos refill_every = 10 * microsecond;  // the run queue, while timers are due
 constexpr std::uint64_t passes_every = 8;         // dispatches
 constexpr int steal_rounds = 4;
@@ -299,7 +300,7 @@ bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
   }
   if (WEFT_UNLIKELY(m->pins != 0)) m->in_poller.store(false, relaxed);  // one break too many does no harm
   nanos now = nanotime();
-  m->looks_first = !woken.empty() && now - begun < no_sleep;
+  m->looks_first = !woken.empty() && now - begun < no_sleep ? looks_in_a_row : 0;
   sched.poll_until.store(0, seq_cst);
   sched.last_poll.store(now, seq_cst);
   sched.coarse_now.store(now, relaxed);
@@ -397,10 +398,13 @@ G* find_runnable(M* m, bool* inherit) noexcept {
     if (G* g = global_one(p, 0)) return g;
     if (G* g = take_newcomer(p)) return g;
     if (now == 0) now = nanotime();
-    // Between two that talk to each other by the kernel, the answer is there by now: a look spares giving the P up, and
-    // costs a hundredth of a sleep if it is not.
-    if (G* g = look_at_poller(p, now, m->looks_first ? 0 : look_every / 2)) return g;
-    m->looks_first = false;
+    // Where the last sleep in the poller was none, as between two that talk by the kernel, the answer is there by now:
+    // a look spares giving the P up. Only so often in a row, so that the others' queues are not forgotten.
+    if (G* g = look_at_poller(p, now, m->looks_first > 0 ? 0 : look_every / 2)) {
+      if (m->looks_first > 0) --m->looks_first;
+      return g;
+    }
+    m->looks_first = 0;
 
     // Spinning is for at most half of the busy Ps: it is work that may be in vain.
     if (m->spinning.load(relaxed) || may_spin()) {

@@ -136,22 +136,6 @@ void poll_network(nanos delay, g_list& woken) noexcept {
   take_woken(all, woken);
 }
 
-// Many may come here in one round: the first of them asks, those behind it see that somebody did.
-M* let_others_answer(M* m, bool* did) noexcept {
-  const nanos last = sched.last_poll.load(relaxed);
-  *did = last != 0 && sched.idle_ps.load(relaxed) == 0;
-  if (!*did) return m;
-  m = yield_now(m);
-  nanos expected = last;
-  if (anybody_waits_for_io() && sched.last_poll.compare_exchange_strong(expected, nanotime(), acq_rel, relaxed)) {
-    g_list woken;
-    poll_network(0, woken);
-    if (woken.empty()) return m;
-    ready_all(woken);
-  }
-  return yield_now(m);
-}
-
 void poll_network_punctually(nanos until, g_list& woken) noexcept {
   g_list all;
   netpoll_punctually(until, all);

@@ -12,10 +12,6 @@ void poll_network_punctually(nanos until, g_list& woken) noexcept;
 // Inside the runtime; m is null on a foreign thread. Returns the M on which the goroutine goes on.
 [[nodiscard]] M* io_wait(M* m, poll_desc* pd, poll_mode mode, poll_status* status) noexcept;
 
-// Others run, and the poller is asked, before the goroutine goes on; those that it woke run first, too. Not where that
-// would wake another thread, or somebody waits in the poller already: *did says so.
-[[nodiscard]] M* let_others_answer(M* m, bool* did) noexcept;
-
 void let_threads_wait_for_io() noexcept;    // a run() begins
 void send_threads_away_from_io() noexcept;  // it ends: threads of the user's that wait are told "closing"
 

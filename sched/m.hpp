@@ -67,7 +67,7 @@ struct alignas(cache_line) M : thread_state {
   bool is_hog = false;        // sched: counted in sched.hogs
   bool leaves = false;        // this M: it idled for long, and its thread ends
   bool begins_idle = false;   // set before its thread starts
-  bool looks_first = false;   // this M: its last sleep in the poller found that something had come already
+  int looks_first = 0;        // this M: so often it looks at the poller before it steals (find.cpp)
 
   ways_back left;        // this M: of who left it last
   deadline_clock clock;  // this M

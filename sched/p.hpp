@@ -95,6 +95,8 @@ struct alignas(cache_line) P {
   std::uint64_t passed_at = 0;
   std::uint64_t pass_slice = 0;
 
+  std::uint64_t looked_in_slice = 0;  // owner: sched_tick when let_others_in last looked (park.cpp)
+
   // Owner: who waited for a task's end here last, and for how many in a row; null: one was started since.
   struct {
     const G* by = nullptr;

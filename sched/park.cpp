@@ -12,6 +12,7 @@
 #include "sched/timing.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace weft::rt {
 
@@ -27,12 +28,17 @@ inline bool must_visit_scheduler(M* m, P* p) noexcept {
 }
 
 // Two that make each other runnext share a time slice. So that it does not get long, now and then the one at the head
-// of the ring comes first, or of the global queue: to that the scheduler comes by only once in so many time slices.
+// of the ring comes first, or of the global queue: to that the scheduler comes by only once in so many time slices. Not
+// if there was a new slice since the last look: the ring is being served then, and who is woken in a chain would only
+// lose its place to the chain's beginning, which then works ahead.
 WEFT_NOINLINE G* let_others_in(P* p, G* next) noexcept {
   p->count.inherited.add();
+  const std::uint64_t slice = p->sched_tick.load(relaxed);
+  if (std::exchange(p->looked_in_slice, slice) != slice) return next;
   G* g = p->runq.get_from_ring();
   if (!g) g = global_one(p, 0);
   if (!g) return next;
+  p->looked_in_slice = slice + 1;  // the one that begins now
   put_back(p, next);
   return g;
 }
@@ -135,7 +141,7 @@ void commit_timed(G* g, void* arg) noexcept {
 }  // namespace
 
 M* park(M* m, after_switch commit, void* arg, wait_reason why) noexcept {
-  G* g = m ? m->g : this_thread()->g;
+  G* g = current_g(m);
   g->reason = why;
   g->set_state(g_state::running, g_state::waiting);
   if (WEFT_UNLIKELY(!m)) {

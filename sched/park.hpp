@@ -39,6 +39,14 @@ template <class F>
   const M* m = this_m();
   return m ? come_back(m->left.from_call, value) : value;
 }
+// The same inside the runtime, which it leaves. `body` takes the M, and leaves the present one there.
+template <class F>
+[[gnu::always_inline]] inline auto wait_in_step(M* m, F body) {
+  if (m) m->left.from_call = __builtin_return_address(0);
+  auto value = body(m);
+  leave_runtime(m);
+  return m ? come_back(m->left.from_call, value) : value;
+}
 
 // g was claimed by the caller: it runs as soon as a P gets to it; on this P it is next. Also called by threads without
 // a P. A foreign thread is woken.

@@ -52,12 +52,11 @@ waiter* make_waiter(rt::G* g) noexcept {
 
 // Inside the runtime, which it leaves, and under c's lock, which it gives up: waits for the other side.
 WEFT_NOINLINE chan_status wait(rt::M* m, chan_core* c, wait_queue& q, void* value, rt::wait_reason why) {
-  return rt::wait_in_step([&] {
-    rt::runtime_scope scope(m);
-    waiter* w = make_waiter(scope.g());
+  return rt::wait_in_step(m, [&](rt::M*& on) {
+    waiter* w = make_waiter(rt::current_g(on));
     w->value = value;
     q.push_back(w);
-    scope.resumed_on(rt::park(scope.m(), c->mutex, why));
+    on = rt::park(on, c->mutex, why);
     return w->success ? chan_status::done : chan_status::closed;
   });
 }
@@ -141,10 +140,23 @@ WEFT_NOINLINE chan_status wake_both_and_leave(rt::M* m, chan_core* c, waiter* w)
   return chan_status::done;
 }
 
+// It does not look ready.
+template <const operation& op>
+[[gnu::always_inline]] inline chan_status wait_at_once(chan_core* c, void* value) {
+  rt::M* m = rt::try_enter_runtime();
+  if (WEFT_UNLIKELY(!m)) return operate<op>(c, value, wait_forever);
+  if (WEFT_UNLIKELY(!c->mutex.try_acquire_lock())) return operate_after_all<op>(m, c, value, wait_forever, false);
+  if (WEFT_UNLIKELY(op.send ? !c->has_to_wait_to_send() : !c->has_to_wait_to_recv())) {
+    return operate_after_all<op>(m, c, value, wait_forever, c->mutex.give_back());
+  }
+  return wait(m, c, queue_of<op>(c), value, op.why);
+}
+
 template <const operation& op>
 chan_status operate_at_once(chan_core* c, void* value, std::int64_t timeout) {
-  bool looks_ready = c->words && (op.send ? c->looks_ready_to_send() : c->looks_ready_to_recv());
-  rt::M* m = looks_ready ? rt::try_enter_runtime() : nullptr;
+  bool looks_ready = op.send ? c->looks_ready_to_send() : c->looks_ready_to_recv();
+  if (!looks_ready && timeout == wait_forever) return wait_at_once<op>(c, value);
+  rt::M* m = looks_ready && c->words ? rt::try_enter_runtime() : nullptr;
   if (!m) return operate<op>(c, value, timeout);
   if (WEFT_UNLIKELY(!c->mutex.try_acquire_lock())) return operate_after_all<op>(m, c, value, timeout, false);
   waiter* served = nullptr;

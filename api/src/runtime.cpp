@@ -142,10 +142,10 @@ void yield() noexcept {
     ::sched_yield();
     return;
   }
-  m->left.from_call = __builtin_return_address(0);  // as wait_in_step, in fewer instructions
-  m = rt::yield_now(m);
-  rt::leave_runtime(m);
-  rt::come_back(m->left.from_call, true);
+  rt::wait_in_step(m, [](rt::M*& on) {
+    on = rt::yield_now(on);
+    return true;
+  });
 }
 
 namespace {

@@ -157,14 +157,11 @@ void add_or_ready(rt::G* g, void* arg) noexcept {
 enum class who : bool { has_handle, another };
 template <who Who>
 WEFT_NOINLINE bool wait_for_end(task_state* t) {
-  return rt::wait_in_step([=] {
-    rt::runtime_scope scope;
-    if (Who == who::has_handle && scope.m() && WEFT_UNLIKELY(waits_for_many(scope.m()))) {
-      scope.resumed_on(rt::yield_now(scope.m()));
-    }
+  return rt::wait_in_step(rt::enter_runtime(), [=](rt::M*& m) {
+    if (Who == who::has_handle && m && WEFT_UNLIKELY(waits_for_many(m))) m = rt::yield_now(m);
     if (!t->is_done() && !run_is_over(t)) {
-      wait_commit c{t, {scope.g(), rt::no_ticket}};
-      scope.resumed_on(rt::park(scope.m(), add_or_ready, &c, rt::wait_reason::task_join));
+      wait_commit c{t, {rt::current_g(m), rt::no_ticket}};
+      m = rt::park(m, add_or_ready, &c, rt::wait_reason::task_join);
     }
     return Who == who::another || (t->is_done() && t->has_value);
   });

@@ -331,44 +331,6 @@ TEST_CASE("after a read that got less than it asked for nothing is missed") {
   });
 }
 
-// What an exchange over a connection costs in looks at the poller, when others run on the same P.
-double polls_per_exchange(weft::options o, std::chrono::microseconds answer_takes) {
-  constexpr int exchanges = 400;
-  double polls = 0;
-  weft::run(
-      [&] {
-        auto streams = connect_pair();
-        weft::go([s = std::move(streams.server), answer_takes]() mutable {
-          std::array<std::byte, 64> buffer;
-          while (std::size_t n = s.read(buffer)) {
-            if (answer_takes > 0us) weft::sleep(answer_takes);
-            s.write({buffer.data(), n});
-          }
-        });
-        std::array<char, 4> buffer;
-        auto before = weft::runtime_stats().polls;
-        for (int i = 0; i < exchanges; ++i) {
-          const std::string text = std::to_string(1000 + i);
-          streams.client.write(text);
-          CHECK(streams.client.read_exactly(buffer) == text.size());
-          CHECK(std::string_view(buffer.data(), buffer.size()) == text);
-        }
-        polls = static_cast<double>(weft::runtime_stats().polls - before) / exchanges;
-      },
-      o);
-  return polls;
-}
-
-TEST_CASE("who reads an answer lets those who give it go first") {
-  // Both would have to be woken by the poller, a look for each. Every 16th tries at once.
-  CHECK(polls_per_exchange({.procs = 1}, 0us) < 1.5);
-  static_cast<void>(polls_per_exchange({.procs = 2}, 0us));
-}
-
-TEST_CASE("an answer that takes long is waited for as ever") {
-  for (unsigned procs : {1u, 2u}) static_cast<void>(polls_per_exchange({.procs = procs}, 50us));
-}
-
 TEST_CASE("many short connections, each ended right behind its last bytes") {
   weft::run([] {
     auto l = tcp_listener::bind("127.0.0.1:0");
@@ -1428,37 +1390,6 @@ TEST_CASE("calls that a run() left behind give their turn to those of the next")
       if (left != how::under_way) CHECK(steady::now() - begun < 500ms);
     });
   }
-}
-
-TEST_CASE("a read that let others go first, and was left behind there, gives its turn to the next") {
-  connection c;
-  weft::run(
-      [&] {
-        c = connect_pair();
-        std::atomic<int> asked = 0;
-        weft::go([&] {
-          std::array<std::byte, 4> buffer;
-          for (;;) {
-            c.client.write("ask?");
-            ++asked;
-            c.client.read_exactly(buffer);  // the first one finds nothing, so the second lets main() go first
-          }
-        });
-        std::array<std::byte, 4> question;
-        c.server.read_exactly(question);
-        c.server.write("done");
-        while (asked < 2) weft::yield();
-        weft::go([] {  // runs next, and no other until run() has ended
-          for (auto begun = steady::now(); steady::now() - begun < 50ms;) continue;
-        });
-      },
-      {.procs = 1});
-  weft::run([&] {
-    std::array<char, 4> buffer;
-    c.server.write("next");
-    CHECK(c.client.read_exactly(buffer) == buffer.size());
-    CHECK(std::string_view(buffer.data(), buffer.size()) == "next");
-  });
 }
 
 TEST_CASE("closing what a run() left calls in") {

@@ -88,17 +88,6 @@ rt::poll_status wait_in_turn(descriptor& d, rt::poll_mode mode) {
   return s;
 }
 
-bool let_others_answer(descriptor& d) noexcept {
-  rt::M* m = rt::this_m();
-  if (WEFT_UNLIKELY(!m)) return false;
-  d.mutex.go_away(side::read, m->g);
-  rt::runtime_scope scope;
-  bool did;
-  scope.resumed_on(rt::let_others_answer(scope.m(), &did));
-  d.mutex.come_back(side::read);
-  return did;
-}
-
 descriptor* descriptor::make(int fd, std::error_code& ec) {
   std::unique_ptr<descriptor, decltype([](descriptor* d) { delete d; })> d(new descriptor);
   int error = 0;

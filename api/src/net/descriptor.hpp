@@ -91,11 +91,7 @@ struct descriptor {
 
   // receive.hpp
   rt::atomic<bool> plain{false};  // a TCP socket that weft has made, and nobody else knows
-  rt::atomic<bool> asked{false};  // something was written since a read began
-  // whose turn it is to read:
-  bool drained = false;
-  std::uint8_t reads_to_delay = 0;
-  std::uint8_t doubts = 0;
+  bool drained = false;           // whose turn it is to read
 
   // After a leaving call.
   void left(leave l) noexcept {
@@ -126,9 +122,6 @@ void forget_wait(descriptor& d, rt::poll_mode mode) noexcept;
 
 // wait_for, in a turn.
 rt::poll_status wait_in_turn(descriptor& d, rt::poll_mode mode);
-
-// In a turn to read: rt::let_others_answer. Whether it did that.
-bool let_others_answer(descriptor& d) noexcept;
 
 // A call that needs no turn. `operator bool`: inside.
 class [[nodiscard]] use {
@@ -162,10 +155,7 @@ class [[nodiscard]] turn {
     check_point();
     ec.clear();
     entry e = d_ ? d_->mutex.lock(side_) : entry::closed_before;
-    if (WEFT_LIKELY(e == entry::entered)) {
-      if (side_ == side::write) d_->asked.store(true, rt::relaxed);
-      return;
-    }
+    if (WEFT_LIKELY(e == entry::entered)) return;
     if (e == entry::inherited) {
       forget_wait(*d_, mode_of(side_));
       return;

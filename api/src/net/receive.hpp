@@ -26,15 +26,6 @@
 // Only for TCP connections that weft has made, and whose number nobody has asked for, nor their listener's: unix
 // sockets stop at descriptors that are sent along, and who has the number may set options, or put another protocol
 // (TLS, for one) on top, with boundaries.
-//
-// When to try later ("asked"). Whoever has written something and reads the answer, for the most part comes before it:
-// the try is in vain, the goroutine waits, and the poller wakes it. If the P has others to run anyway, or the poller
-// has events for it, they may as well come first: by then the answer is there, and the try finds it. So a read that
-// follows a write, and may not wait at once, lets others go first if the last such try was in vain. It learns:
-//   - each 16th tries at once, to see whether that is still so;
-//   - if it was in vain even after the others (the answer takes longer, from another machine for example), the next 64
-//     that are in vain prove nothing.
-// Only a matter of time: it tries in any case, and waits as ever if there is nothing.
 #pragma once
 
 #include "api/src/net/descriptor.hpp"
@@ -53,41 +44,13 @@ inline bool shall_wait_first(const descriptor& d) noexcept {
          rt::sched.running.load(rt::acquire);
 }
 
-// A read after a write tried, and did not wait at once.
-inline void learn(descriptor& d, bool delayed, bool in_vain) noexcept {
-  constexpr std::uint8_t reads_at_once = 15, doubts_at_once = 64;
-  if (!in_vain) {
-    d.reads_to_delay = delayed ? d.reads_to_delay - 1 : 0;
-  } else if (delayed) {
-    d.reads_to_delay = 0;
-    d.doubts = doubts_at_once;
-  } else if (d.doubts != 0) {
-    --d.doubts;
-  } else {
-    d.reads_to_delay = reads_at_once;
-  }
-}
-
 // `call` asks for `wanted` bytes. Returns how many came, or -1 with ec set.
 template <class Call>
 ssize_t receive(descriptor& d, std::size_t wanted, std::error_code& ec, Call call) {
   bool wait = shall_wait_first(d);
   d.drained = false;  // also if the wait fails: it may take a notification with it
-  const bool asked = d.asked.load(rt::relaxed);
-  if (asked) d.asked.store(false, rt::relaxed);
-  bool delayed = false;
-  if (wait) {
-    if (!is_ok(wait_in_turn(d, rt::poll_mode::read), ec)) return -1;  // R3
-  } else if (asked && d.reads_to_delay != 0) {
-    delayed = let_others_answer(d);
-  }
-  bool in_vain = false;
-  ssize_t n = attempt(d, rt::poll_mode::read, ec, [&] {
-    ssize_t result = call();
-    in_vain |= result == -EAGAIN;
-    return result;
-  });
-  if (asked && !wait) learn(d, delayed, in_vain);
+  if (wait && !is_ok(wait_in_turn(d, rt::poll_mode::read), ec)) return -1;  // R3
+  ssize_t n = attempt(d, rt::poll_mode::read, ec, call);
   d.drained = n > 0 && static_cast<std::size_t>(n) < wanted && d.plain.load(rt::relaxed);
   return n;
 }

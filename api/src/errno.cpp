@@ -10,7 +10,7 @@ namespace weft::detail {
 // thread: with link-time optimisation they look into functions that are not inlined, too.
 WEFT_NOINLINE int* errno_location() noexcept {
   asm volatile("" : : : "memory");
-  return &errno;
+  return ::__errno_location();  // what errno is in <errno.h>
 }
 
 }  // namespace weft::detail

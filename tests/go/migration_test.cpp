@@ -92,7 +92,7 @@ TEST_CASE("migration: a goroutine's own things move along") {
 }
 
 // The whole loop in one function: here compilers keep the address of errno.
-TEST_CASE("migration: errno, with WEFT_SAFE_ERRNO") {
+TEST_CASE("migration: errno") {
   std::atomic<int> wrong{0};
   on_many(8, [&](int g) {
     for (int i = 0; i < fewer(30); ++i) {

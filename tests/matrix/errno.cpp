@@ -1,5 +1,5 @@
 // errno after a suspension, in one function with errno before it. Exit code 0: it is right; 1: the compiler kept the
-// address of another thread's. To be compiled with and without WEFT_SAFE_ERRNO, and run with WEFT_DEBUG=hazard=1.
+// address of another thread's. To be compiled with and without WEFT_SAFE_ERRNO=0, and run with WEFT_DEBUG=hazard=1.
 #include <cerrno>
 #include <cstdio>
 #include <weft/weft.hpp>

@@ -134,6 +134,7 @@ class send_ops {
     return send_within(conversion_of<T, U>(v).marked(), dont_wait);
   }
   bool try_send(const T& v) const requires std::is_copy_constructible_v<T> {
+    if (chan_send_would_block(target())) return false;  // no copy in vain
     T copy(v);
     return send_within(std::addressof(copy), dont_wait);
   }
@@ -326,7 +327,7 @@ class chan : public detail::chan_handle, public detail::send_ops<T, chan<T>>, pu
   // fit.
   chan() : chan(0) {}
   explicit chan(std::size_t capacity) : chan_handle(detail::chan_make(detail::element_for<T>(), capacity)) {}
-  explicit chan(nil_t) noexcept {}
+  chan(nil_t) noexcept {}
 
   // Takes over one reference to a channel of T. For the library.
   static chan adopt(detail::chan_core* c) noexcept {
@@ -342,7 +343,7 @@ class send_chan : public detail::chan_handle, public detail::send_ops<T, send_ch
  public:
   using value_type = T;
   send_chan() noexcept = default;
-  explicit send_chan(nil_t) noexcept {}
+  send_chan(nil_t) noexcept {}
   send_chan(const chan<T>& c) noexcept : chan_handle(c) {}
   send_chan(chan<T>&& c) noexcept : chan_handle(std::move(c)) {}
 };
@@ -353,7 +354,7 @@ class recv_chan : public detail::chan_handle, public detail::recv_ops<T, recv_ch
  public:
   using value_type = T;
   recv_chan() noexcept = default;
-  explicit recv_chan(nil_t) noexcept {}
+  recv_chan(nil_t) noexcept {}
   recv_chan(const chan<T>& c) noexcept : chan_handle(c) {}
   recv_chan(chan<T>&& c) noexcept : chan_handle(std::move(c)) {}
 

@@ -173,6 +173,9 @@ class send_case {
     }
   }
 
+  // Surely not to be chosen now: no need for a copy.
+  bool would_block() const noexcept requires Keep { return chan_send_would_block(chan_.core()); }
+
   void run(chan_status s) {
     if (s == chan_status::closed) throw_channel_closed("send");
     if constexpr (Keep) copy_.reset();
@@ -337,8 +340,9 @@ concept sendable = !std::is_void_v<T> && std::is_constructible_v<T, V>;
 
 // Send v to c. Used directly in select(...), it refers to v: an rvalue is moved from only if this case is chosen (one
 // of another type, whose conversion may throw, is converted beforehand); of an lvalue each select makes a copy
-// beforehand, which a receiver may take. So a case that has a name must not outlive v. Turned into a select_case, it
-// owns its value, and makes the next copy when the last one was sent.
+// beforehand, which a receiver may take, unless there is one channel and it need not be waited for. So a case that has
+// a name must not outlive v. Turned into a select_case, it owns its value, and makes the next copy when the last one
+// was sent.
 template <class T, class V = T, class F = detail::no_handler>
   requires detail::sendable<T, V>
 auto on_send(const send_chan<T>& c, V&& v, F f = {}) {
@@ -477,6 +481,15 @@ inline std::size_t select(std::span<const select_case> cases) {
 
 namespace detail {
 
+template <class Case>
+bool send_in_vain([[maybe_unused]] const Case& c) noexcept {
+  if constexpr (requires { c.would_block(); }) {
+    return c.would_block();
+  } else {
+    return false;
+  }
+}
+
 // One channel and a default is Go's non-blocking send or receive.
 inline select_outcome select_one(const select_op& op, std::int64_t timeout) {
   chan_status s = op.send ? chan_send(op.chan, op.value, timeout) : chan_recv(op.chan, op.value, timeout);
@@ -488,24 +501,33 @@ inline select_outcome select_one(const select_op& op, std::int64_t timeout) {
 template <class... Cases>
   requires(!(std::is_convertible_v<Cases, std::span<const select_case>> || ...))
 std::size_t select(Cases&&... cases) {
+  static_assert((requires { std::remove_cvref_t<Cases>::is_channel; } && ...),
+                "select takes cases (on_recv, on_send, on_timeout, on_default), or a list of select_case");
   constexpr std::size_t channels = (std::size_t{std::remove_cvref_t<Cases>::is_channel} + ... + 0);
   std::array<detail::select_op, channels == 0 ? 1 : channels> ops;
   std::array<std::size_t, channels == 0 ? 1 : channels> index_of{};
   detail::select_limit limit;
   std::size_t n = 0, i = 0;
+  [[maybe_unused]] auto note_limit = [&](auto& c) {
+    if constexpr (!std::remove_cvref_t<decltype(c)>::is_channel) limit.consider(c.rank(), i);
+    ++i;
+  };
+  (note_limit(cases), ...);
+  // One alone, as all others would have to be looked at at the same instant.
+  bool in_vain = false;
+  if constexpr (channels == 1) in_vain = limit.wait() == detail::dont_wait && (detail::send_in_vain(cases) || ...);
+  i = 0;
   [[maybe_unused]] auto add = [&](auto& c) {
     if constexpr (std::remove_cvref_t<decltype(c)>::is_channel) {
-      ops[n] = c.op();
+      if (!in_vain) ops[n] = c.op();
       index_of[n++] = i;
-    } else {
-      limit.consider(c.rank(), i);
     }
     ++i;
   };
   (add(cases), ...);
-  detail::select_outcome r;
+  detail::select_outcome r{detail::select_outcome::none, detail::chan_status::would_block};
   if constexpr (channels == 1) {
-    r = detail::select_one(ops[0], limit.wait());
+    if (!in_vain) r = detail::select_one(ops[0], limit.wait());
   } else {
     r = unpack(detail::chan_select(channels == 0 ? nullptr : ops.data(), channels, limit.wait()));
   }

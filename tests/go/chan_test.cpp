@@ -184,6 +184,8 @@ TEST_CASE("nil: sends and receives wait for ever, other forms say so at once or 
 }
 
 TEST_CASE("nil: views and moved-from handles are nil") {
+  weft::chan<int> nil = weft::nil;
+  CHECK(nil.is_nil());
   CHECK(weft::send_chan<int>().is_nil());
   CHECK(weft::recv_chan<int>().is_nil());
   chan<int> c{1};

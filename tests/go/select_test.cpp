@@ -102,6 +102,32 @@ TEST_CASE("select: the default is taken only if nothing is ready, and select doe
   });
 }
 
+TEST_CASE("select: an lvalue that cannot be sent at once is not copied") {
+  struct copied {
+    explicit copied(int* n) : copies(n) {}
+    copied(const copied& other) : copies(other.copies) { ++*copies; }
+    copied(copied&&) noexcept = default;
+    int* copies;
+  };
+  int copies = 0;
+  const copied value(&copies);
+  for (weft::chan<copied> c : {weft::chan<copied>(0), weft::chan<copied>(weft::nil)}) {
+    CHECK(weft::select(weft::on_send(c, value), weft::on_default()) == 1);
+    CHECK(weft::select(weft::on_default(), weft::on_send(c, value)) == 0);
+    CHECK(weft::select(weft::on_send(c, value), weft::on_timeout(0ms)) == 1);
+    CHECK(!c.try_send(value));
+  }
+  CHECK(copies == 0);
+  weft::chan<copied> c(2);
+  CHECK(weft::select(weft::on_send(c, value), weft::on_default()) == 0);
+  CHECK(c.try_send(value));
+  CHECK(!c.try_send(value));
+  CHECK(copies == 2);
+  c.close();
+  CHECK_THROWS_AS(c.try_send(value), weft::channel_closed);
+  CHECK_THROWS_AS(weft::select(weft::on_send(c, value), weft::on_default()), weft::channel_closed);
+}
+
 TEST_CASE("select: it waits until one case is ready, and leaves the other channels alone") {
   weft::run([] {
     chan<int> a, b, result;

@@ -251,7 +251,8 @@ TEST_CASE("stress: timers of each kind, stopped and reset at random") {
               auto before = clock::now();
               mine.reset(100us);
               weft::time_point v;
-              if (mine.channel().recv(v)) stale += v < before + 100us;
+              // Its instant may be early by less than a microsecond (runtime/deadline_clock.hpp), the wake-up is not.
+              if (mine.channel().recv(v)) stale += v < before + 99us;
               break;
             }
             case 6: {

@@ -62,8 +62,8 @@ void wait_group::misuse(std::ptrdiff_t n) const noexcept {
             count_.count(), n < 0 ? "negative" : "too large");
 }
 
-void latch::misuse(std::ptrdiff_t n) const noexcept {
-  rt::fatal("weft::latch at {}: count_down({}) with the counter at {}", static_cast<const void*>(this), n,
+void latch::misuse(const char* call, std::ptrdiff_t n) const noexcept {
+  rt::fatal("weft::latch at {}: {}({}) with the counter at {}", static_cast<const void*>(this), call, n,
             count_.count());
 }
 

@@ -86,6 +86,7 @@ WEFT_API void chan_release(chan_core* c) noexcept;
 
 // c may be null (nil). `value` is moved from only if the result is done. `timeout` in ns; would_block: it passed.
 WEFT_API chan_status chan_send(chan_core* c, void* value, std::int64_t timeout);
+WEFT_API bool chan_send_would_block(const chan_core* c) noexcept;  // at some instant during the call
 // Constructs the element at `out` only if the result is done.
 WEFT_API chan_status chan_recv(chan_core* c, void* out, std::int64_t timeout);
 WEFT_API void chan_close(chan_core* c);  // throws channel_closed, std::logic_error

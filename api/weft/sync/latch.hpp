@@ -17,12 +17,12 @@ class latch {
 
   constexpr explicit latch(std::ptrdiff_t expected) noexcept : count_(valid(expected) ? expected : 0) {
     if (!valid(expected)) [[unlikely]]
-      misuse(expected);
+      misuse("latch", expected);
   }
 
   void count_down(std::ptrdiff_t n = 1) noexcept {
     if (n < 0 || !count_.add(-n)) [[unlikely]]
-      misuse(n);
+      misuse("count_down", n);
   }
 
   // Whether the count is zero.
@@ -48,7 +48,7 @@ class latch {
 
  private:
   static constexpr bool valid(std::ptrdiff_t n) noexcept { return n >= 0 && n <= max(); }
-  [[noreturn]] WEFT_API void misuse(std::ptrdiff_t n) const noexcept;
+  [[noreturn]] WEFT_API void misuse(const char* call, std::ptrdiff_t n) const noexcept;
 
   mutable detail::countdown count_;
 };

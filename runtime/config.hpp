@@ -35,7 +35,7 @@ inline constexpr std::size_t free_blocks_at_most = 0;  // memory that is freed g
 inline constexpr std::uint32_t cold_behind = 2;
 #else
 inline constexpr std::uint32_t run_queue_size = 256;      // a ring; what does not fit goes to the global queue
-inline constexpr std::uint32_t inherit_at_most = 1024;    // dispatches by runnext, then the others come first
+inline constexpr std::uint32_t inherit_at_most = 1024;    // dispatches in one time slice, then others come first
 inline constexpr std::uint32_t global_queue_every = 61;   // time slices: then the global queue comes first
 inline constexpr std::size_t free_blocks_at_most = 1024;  // in the cache of a P
 // Who has waited behind that many in the global queue is in no cache any more, nor its page in the TLB.

@@ -114,9 +114,9 @@ WEFT_NOINLINE chan_status operate(chan_core* c, void* value, std::int64_t timeou
   return s;
 }
 
-// --- The frequent cases, of a goroutine and of words: the other side waits; or nobody does, and there is room in the
-// buffer, or a value. They take no call but for the last instruction, and so save no register: a third less. Where
-// something is in the way, operate() begins anew.
+// --- The frequent cases, of a goroutine: it has to wait. Or, of words: the other side waits; or nobody does, and there
+// is room in the buffer, or a value. They take no call but for the last instruction, and so save no register: a third
+// less. Where something is in the way, operate() begins anew.
 
 WEFT_NOINLINE chan_status wake_and_leave(rt::M* m, waiter* w) noexcept {
   wake(m, w);
@@ -140,13 +140,19 @@ WEFT_NOINLINE chan_status wake_both_and_leave(rt::M* m, chan_core* c, waiter* w)
   return chan_status::done;
 }
 
-// It does not look ready.
+// Without the lock: a guess.
+template <const operation& op>
+bool looks_ready(const chan_core* c) noexcept {
+  return op.send ? c->looks_ready_to_send() : c->looks_ready_to_recv();
+}
+
+// It does not look ready, and is no timer's.
 template <const operation& op>
 [[gnu::always_inline]] inline chan_status wait_at_once(chan_core* c, void* value) {
   rt::M* m = rt::try_enter_runtime();
   if (WEFT_UNLIKELY(!m)) return operate<op>(c, value, wait_forever);
   if (WEFT_UNLIKELY(!c->mutex.try_acquire_lock())) return operate_after_all<op>(m, c, value, wait_forever, false);
-  if (WEFT_UNLIKELY(op.send ? !c->has_to_wait_to_send() : !c->has_to_wait_to_recv())) {
+  if (WEFT_UNLIKELY(looks_ready<op>(c) || c->closed.load(rt::relaxed))) {
     return operate_after_all<op>(m, c, value, wait_forever, c->mutex.give_back());
   }
   return wait(m, c, queue_of<op>(c), value, op.why);
@@ -154,9 +160,9 @@ template <const operation& op>
 
 template <const operation& op>
 chan_status operate_at_once(chan_core* c, void* value, std::int64_t timeout) {
-  bool looks_ready = op.send ? c->looks_ready_to_send() : c->looks_ready_to_recv();
-  if (!looks_ready && timeout == wait_forever) return wait_at_once<op>(c, value);
-  rt::M* m = looks_ready && c->words ? rt::try_enter_runtime() : nullptr;
+  const bool ready = looks_ready<op>(c);
+  if (!ready && timeout == wait_forever) return wait_at_once<op>(c, value);
+  rt::M* m = ready && c->words ? rt::try_enter_runtime() : nullptr;
   if (!m) return operate<op>(c, value, timeout);
   if (WEFT_UNLIKELY(!c->mutex.try_acquire_lock())) return operate_after_all<op>(m, c, value, timeout, false);
   waiter* served = nullptr;
@@ -210,7 +216,7 @@ bool chan_send_would_block(const chan_core* c) noexcept { return !c || (c->send_
 
 chan_status chan_send(chan_core* c, void* value, std::int64_t timeout) {
   if (WEFT_UNLIKELY(!c)) return wait_on_nil(rt::wait_reason::chan_send_nil, timeout);
-  if (timeout <= 0 && c->send_would_block() && !runtime_calls()) return chan_status::would_block;
+  if (timeout <= 0 && chan_send_would_block(c)) return chan_status::would_block;
   return operate_at_once<sending>(c, value, timeout);
 }
 

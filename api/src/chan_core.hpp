@@ -273,14 +273,6 @@ class chan_core {
     return true;
   }
 
-  // Under the lock. False: maybe not.
-  bool has_to_wait_to_send() const noexcept {
-    return !receivers.first() && count.load(rt::relaxed) >= capacity && !closed.load(rt::relaxed);
-  }
-  bool has_to_wait_to_recv() const noexcept {
-    return !senders.first() && count.load(rt::relaxed) == 0 && !closed.load(rt::relaxed) && !timer;
-  }
-
   // Without the lock: a guess.
   bool looks_ready_to_send() const noexcept { return count.load(rt::relaxed) < capacity || !receivers.looks_empty(); }
   bool looks_ready_to_recv() const noexcept { return count.load(rt::relaxed) > 0 || !senders.looks_empty(); }

@@ -481,17 +481,13 @@ inline std::size_t select(std::span<const select_case> cases) {
 
 namespace detail {
 
-template <class Case>
-bool send_in_vain([[maybe_unused]] const Case& c) noexcept {
-  if constexpr (requires { c.would_block(); }) {
-    return c.would_block();
-  } else {
-    return false;
-  }
-}
-
 // One channel and a default is Go's non-blocking send or receive.
-inline select_outcome select_one(const select_op& op, std::int64_t timeout) {
+template <class Case>
+select_outcome select_one(Case& c, std::int64_t timeout) {
+  if constexpr (requires { c.would_block(); }) {
+    if (timeout == dont_wait && c.would_block()) return {select_outcome::none, chan_status::would_block};
+  }
+  const select_op op = c.op();
   chan_status s = op.send ? chan_send(op.chan, op.value, timeout) : chan_recv(op.chan, op.value, timeout);
   return {s == chan_status::would_block ? select_outcome::none : 0, s};
 }
@@ -513,22 +509,22 @@ std::size_t select(Cases&&... cases) {
     ++i;
   };
   (note_limit(cases), ...);
-  // One alone, as all others would have to be looked at at the same instant.
-  bool in_vain = false;
-  if constexpr (channels == 1) in_vain = limit.wait() == detail::dont_wait && (detail::send_in_vain(cases) || ...);
+  detail::select_outcome r;
   i = 0;
   [[maybe_unused]] auto add = [&](auto& c) {
     if constexpr (std::remove_cvref_t<decltype(c)>::is_channel) {
-      if (!in_vain) ops[n] = c.op();
-      index_of[n++] = i;
+      index_of[n] = i;
+      if constexpr (channels == 1) {
+        r = detail::select_one(c, limit.wait());
+      } else {
+        ops[n] = c.op();
+      }
+      ++n;
     }
     ++i;
   };
   (add(cases), ...);
-  detail::select_outcome r{detail::select_outcome::none, detail::chan_status::would_block};
-  if constexpr (channels == 1) {
-    if (!in_vain) r = detail::select_one(ops[0], limit.wait());
-  } else {
+  if constexpr (channels != 1) {
     r = unpack(detail::chan_select(channels == 0 ? nullptr : ops.data(), channels, limit.wait()));
   }
   std::size_t chosen = r.index == detail::select_outcome::none ? limit.index : index_of[r.index];

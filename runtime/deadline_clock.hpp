@@ -43,8 +43,8 @@ inline clock_look look_at_clock() noexcept {
   wait_for_loads();  // else the clock does, after the counter was read, and it is not known for how long
   const std::uint64_t before = cpu_ticks();
   const nanos clock = nanotime();
-  // Hardly before half-way, so that a look at the clock just before is never later.
-  return {clock, before + cpu_tick_rate.look * 3 / 8, cpu_ticks() - before};
+  // The clock was hardly read so early: a look at it just before is never later.
+  return {clock, before + cpu_tick_rate.look / 4, cpu_ticks() - before};
 }
 
 // Measures them, once. Takes a fraction of a millisecond; nobody else may use them yet.

@@ -10,10 +10,11 @@
 #include "sched/pin.hpp"
 #include "sched/proc.hpp"
 #include "sched/runqueues.hpp"
+#include "sched/steal.hpp"
+#include "sched/timing.hpp"
 #include "sched/world.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 namespace weft::rt {
@@ -21,28 +22,10 @@ namespace weft::rt {
 namespace {
 
 constexpr nanos look_every = 100 * microsecond;  // the poller, while local work exists
-constexpr nanos no_sleep = 2 * microsecond;      // a poll that takes less found something there
 constexpr int looks_in_a_row = 16;
 constexpr nanos refill_every = 10 * microsecond;  // the run queue, while timers are due
 constexpr std::uint64_t passes_every = 8;         // dispatches
-constexpr int steal_rounds = 4;
 constexpr nanos doze_time = 100 * microsecond;
-constexpr int runnext_grace_spins = 80;  // about 3 µs
-
-nanos earlier(nanos a, nanos b) noexcept {
-  if (a == 0) return b;
-  return b == 0 ? a : std::min(a, b);
-}
-
-// Runs what is due in p's heap, as long as `mine`, where goroutines are made ready by it, has room. A goroutine whose
-// timer is run is in the cache then; behind thousands of others it would not be any more when its turn comes, so those
-// stay in the heap meanwhile. *now is read when it is first needed; returns the heap's next time.
-nanos check_timers(P* p, const P* mine, bool may_clear, nanos* now, bool* ran) {
-  nanos next = p->timers.wake_when();
-  if (next == 0) return 0;
-  if (*now == 0) *now = nanotime();
-  return p->timers.check(*now, may_clear, ran, std::max(1u, mine->runq.room() / 2));
-}
 
 // While threads lack (start_new_m), nobody may ever come to a P that idles, and those with a thread may always have
 // something of their own to run. sysmon makes them look when a timer is overdue.
@@ -89,9 +72,12 @@ G* look_at_poller(P* p, nanos now, nanos pause) noexcept {
   nanos last = sched.last_poll.load(relaxed);
   if (last == 0 || now - last < pause) return nullptr;  // somebody blocks there, or just looked
   // One looker at a time: the others would fight for the kernel's lock (Go issue 65064).
-  if (!sched.last_poll.compare_exchange_strong(last, now, acq_rel, relaxed)) return nullptr;
+  if (sched.somebody_looks.load(relaxed) || sched.somebody_looks.exchange(true, acquire)) return nullptr;
   g_list woken;
-  poll_network(0, woken);
+  bool mine = sched.last_poll.compare_exchange_strong(last, now, acq_rel, relaxed);
+  if (mine) poll_network(0, woken);
+  sched.somebody_looks.store(false, release);
+  if (!mine) return nullptr;
   if (!may_pass(p, woken.size() == 1)) {
     ready_all(woken);
     return nullptr;
@@ -122,67 +108,29 @@ G* shared_one(P* p) noexcept {
   return g || p->newcomer_first ? g : take_newcomer(p);
 }
 
-// runnext of a P that runs belongs to a conversation: it will most likely run there in a moment, with a warm cache.
-G* steal_runnext(P* victim) noexcept {
-  G* next = victim->runq.peek_next();
-  if (!next) return nullptr;
-  if (victim->status.load(relaxed) == p_status::running) {
-    std::uint64_t before = dispatches(victim);
-    for (int i = 0; i < runnext_grace_spins; ++i) cpu_relax();
-    if (dispatches(victim) != before || victim->runq.peek_next() != next) return nullptr;
-  }
-  return victim->runq.steal_next(next);
-}
-
-struct steal_result {
-  G* g = nullptr;
-  bool ran_timers = false;
-};
-
-// Four rounds over all Ps in random order: half a ring; in the last round timers and runnext, too.
-steal_result steal_work(M* m, P* mine, nanos* now, nanos* next_timer) {
-  std::uint32_t n = sched.procs.load(relaxed);
-  for (int round = 0; round < steal_rounds; ++round) {
-    bool last = round == steal_rounds - 1;
-    std::uint32_t at = m->random.below(n);
-    std::uint32_t stride = m->random.below(n) + 1;
-    while (std::gcd(stride, n) != 1) ++stride;
-    for (std::uint32_t i = 0; i < n; ++i, at = (at + stride) % n) {
-      if (sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) return {};
-      P* victim = sched.all_ps[at].load(acquire);
-      if (victim == mine) continue;
-      if (last && sched.timer_mask.has(at)) {
-        bool ran = false;
-        // Of a P that idles nobody else cleans out the stopped timers.
-        *next_timer = earlier(*next_timer, check_timers(victim, mine, sched.idle_mask.has(at), now, &ran));
-        if (ran) {
-          // The timers' functions made goroutines ready here; a thief may have come by already.
-          bool inherit;
-          return {mine->runq.get(&inherit), true};
-        }
-      }
-      if (sched.idle_mask.has(at)) continue;
-      if (G* g = victim->runq.steal_into(mine->runq)) {
-        mine->count.steals.add();
-        return {g, false};
-      }
-      if (last) {
-        if (G* g = steal_runnext(victim)) {
-          mine->count.steals.add();
-          return {g, false};
-        }
-      }
-    }
-  }
-  return {};
-}
-
-// After the M gave its P up (S3): is there work that somebody made ready meanwhile? If so, takes a
-// P for it.
-P* recheck_queues() noexcept {
-  if (!anything_queued()) return nullptr;
+P* some_idle_p() noexcept {
   lock_guard hold(sched.mutex);
   return idle_p_get();
+}
+
+bool poller_lacks_sleeper() noexcept {
+  return sched.last_poll.load(seq_cst) != 0 && (anybody_waits_for_io() || earliest_timer() != 0);
+}
+
+// After the M gave its P up (S3): is there work that somebody made ready meanwhile? If so, takes a P for it. Crumbs are
+// left to the dozer, if there is one, or will be (steal.cpp).
+P* recheck_queues(thief_takes* what) noexcept {
+  const queued seen = look_at_queues();
+  if (seen == queued::nothing) return nullptr;
+  if (seen == queued::crumbs) {
+    if (sched.dozer.load(seq_cst)) return nullptr;
+    if (poller_lacks_sleeper()) {
+      wakep(help::soon);  // that one may doze when this M sleeps in the poller
+      return nullptr;
+    }
+  }
+  *what = seen == queued::crumbs ? thief_takes::crumbs_too : thief_takes::work;
+  return some_idle_p();
 }
 
 // Dozing. Two goroutines that talk to each other on one P make work ready a million times a second that the P will do
@@ -198,24 +146,26 @@ P* recheck_queues() noexcept {
 //                                                   D4  look at every queue; at last S2, S3
 //
 //     More than runnext is not delayed: if A2 reads no dozer, D1 comes later and D2 sees A1. What lies in runnext
-//     while its P computes waits for D4 at most, `doze_time`. Nothing is lost, as S3 comes after all.
+//     while its P computes, and crumbs (steal.cpp), wait for D4 at most, `doze_time`. Nothing is lost, as S3 comes
+//     after all.
 //
 // True: the M has a P again, there may be work.
 bool doze(M* m) noexcept {
   if (m->pins != 0) return false;  // they would not end its sleep
   while (sched.help_wanted.exchange(false, relaxed) && sched.idle_ps.load(relaxed) < sched.procs.load(relaxed)) {
     if (sched.shutting_down.load(relaxed) || sched.world_stopping.load(relaxed)) return false;
-    // Somebody has to sleep in the poller first.
-    if (sched.last_poll.load(relaxed) != 0 && (anybody_waits_for_io() || earliest_timer() != 0)) return false;
+    if (poller_lacks_sleeper()) return false;
     M* nobody = nullptr;
-    if (!sched.dozer.compare_exchange_strong(nobody, m, seq_cst, relaxed)) return false;  // D1
-    if (!work_in_rings()) m->parked.sleep_until(nanotime() + doze_time);                  // D2
+    if (!sched.dozer.compare_exchange_strong(nobody, m, seq_cst, relaxed)) return false;    // D1
+    if (look_beyond_next() != queued::work) m->parked.sleep_until(nanotime() + doze_time);  // D2
     M* me = m;
     if (!sched.dozer.compare_exchange_strong(me, nullptr, seq_cst, relaxed)) m->parked.sleep();  // D3
     m->parked.clear();
-    if (P* p = recheck_queues()) {  // D4
-      acquirep(m, p);
-      return true;
+    if (look_at_queues() != queued::nothing) {  // D4
+      if (P* p = some_idle_p()) {
+        acquirep(m, p);
+        return true;
+      }
     }
   }
   return false;
@@ -285,7 +235,6 @@ bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
   until = earlier(until, again);
   sched.poll_until.store(until, seq_cst);  // P3
   g_list woken;
-  const nanos begun = nanotime();
   if (WEFT_UNLIKELY(m->pins != 0)) m->in_poller.store(true, seq_cst);                // L1
   if (WEFT_UNLIKELY(m->pins != 0) && m->requests.load(seq_cst) & request::pinned) {  // L2
     poll_network(0, woken);
@@ -300,7 +249,6 @@ bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
   }
   if (WEFT_UNLIKELY(m->pins != 0)) m->in_poller.store(false, relaxed);  // one break too many does no harm
   nanos now = nanotime();
-  m->looks_first = !woken.empty() && now - begun < no_sleep ? looks_in_a_row : 0;
   sched.poll_until.store(0, seq_cst);
   sched.last_poll.store(now, seq_cst);
   sched.coarse_now.store(now, relaxed);
@@ -354,6 +302,7 @@ void time_is_up(P* p) noexcept {
 
 G* find_runnable(M* m, bool* inherit) noexcept {
   *inherit = false;
+  auto what = thief_takes::work;
   for (;;) {
     if (WEFT_UNLIKELY(sched.shutting_down.load(acquire) || m->leaves)) return nullptr;
     P* p = m->p.load(relaxed);
@@ -398,19 +347,20 @@ G* find_runnable(M* m, bool* inherit) noexcept {
     if (G* g = global_one(p, 0)) return g;
     if (G* g = take_newcomer(p)) return g;
     if (now == 0) now = nanotime();
-    // Where the last sleep in the poller was none, as between two that talk by the kernel, the answer is there by now:
-    // a look spares giving the P up. Only so often in a row, so that the others' queues are not forgotten.
-    if (G* g = look_at_poller(p, now, m->looks_first > 0 ? 0 : look_every / 2)) {
-      if (m->looks_first > 0) --m->looks_first;
+    // What came meanwhile is there for the taking, where a sleep in the poller would need this M to give its P up, and
+    // the next one to be woken. Only so often in a row, so that the others' queues are not forgotten.
+    if (G* g = m->looks < looks_in_a_row ? look_at_poller(p, now, 0) : nullptr) {
+      ++m->looks;
       return g;
     }
-    m->looks_first = 0;
+    m->looks = 0;
+    judge_last_theft(m, p);
 
     // Spinning is for at most half of the busy Ps: it is work that may be in vain.
     if (m->spinning.load(relaxed) || may_spin()) {
       if (!m->spinning.load(relaxed)) start_spinning(m);
       p->count.spins.add();
-      steal_result r = steal_work(m, p, &now, &next_timer);
+      steal_result r = steal_work(m, p, std::exchange(what, thief_takes::work), &now, &next_timer);
       if (r.g) return r.g;
       if (r.ran_timers) continue;
     }
@@ -425,11 +375,14 @@ G* find_runnable(M* m, bool* inherit) noexcept {
     }
     bool was_spinning = m->spinning.load(relaxed);
     if (was_spinning) {
-      if (doze(m)) continue;
+      if (doze(m)) {
+        what = thief_takes::crumbs_too;
+        continue;
+      }
       m->spinning.store(false, relaxed);
       sched.spinning.fetch_sub(1, seq_cst);  // S2
     }
-    if (P* again = recheck_queues()) {  // S3
+    if (P* again = recheck_queues(&what)) {  // S3
       acquirep(m, again);
       start_spinning(m);  // S4
       continue;

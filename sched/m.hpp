@@ -19,6 +19,14 @@ namespace weft::rt {
 
 struct P;
 
+// Goroutines that an M took from a P's ring; from: null if that was judged (steal.cpp).
+struct theft {
+  P* from = nullptr;
+  const P* to = nullptr;
+  std::uint64_t at = 0;  // cpu_ticks
+  std::uint32_t count = 0;
+};
+
 // What others ask of an M; it looks at these bits when it enters the runtime, and between goroutines.
 namespace request {
 inline constexpr std::uint32_t yield = 1;       // its goroutine ran for long: let others run
@@ -67,7 +75,10 @@ struct alignas(cache_line) M : thread_state {
   bool is_hog = false;        // sched: counted in sched.hogs
   bool leaves = false;        // this M: it idled for long, and its thread ends
   bool begins_idle = false;   // set before its thread starts
-  int looks_first = 0;        // this M: so often it looks at the poller before it steals (find.cpp)
+  int looks = 0;              // this M: so often in a row it found work in the poller (find.cpp)
+
+  theft last_theft;               // this M
+  std::uint64_t theft_takes = 0;  // this M: in cpu_ticks, a running average
 
   ways_back left;        // this M: of who left it last
   deadline_clock clock;  // this M

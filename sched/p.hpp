@@ -46,6 +46,10 @@ class owned_counter {
 //   dead      beyond procs()                          set_procs
 enum class p_status : std::uint8_t { idle, running, syscall, stopped, dead };
 
+// What thieves found in a P's ring (steal.cpp): goroutines that are worth a theft, or that are not. crumbs_not_judged:
+// the same, and some were taken since.
+enum class spoils : std::uint8_t { work, crumbs, crumbs_not_judged };
+
 // Memory that nobody uses (blocks.hpp), of one of these sizes.
 inline constexpr std::array<std::size_t, 2> block_sizes{128, 192};
 struct free_block {
@@ -84,7 +88,8 @@ struct alignas(cache_line) P {
   atomic<std::uint32_t> syscall_tick{0};  // owner: one more for each system call
 
   run_queue runq;
-  cold_frames cold;  // owner
+  cold_frames cold;                                              // owner
+  alignas(cache_line) atomic<spoils> spoils_here{spoils::work};  // thieves; apart from what the owner writes
 
   // When, in cpu_ticks, the dispatcher must look at timers and the poller; 0: nothing to look for. Planned by the
   // owner; others who want it to look (a foreign thread that arms a timer here, sysmon) store 1 ("now"). If the owner

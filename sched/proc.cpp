@@ -28,7 +28,8 @@
 //     Otherwise A2 wakes one. What only this P can run (its own queue, while it runs) is never lost either way; the
 //     protocol decides whether somebody else may help.
 //
-//     An M may doze between giving up its P and S2, still counted as spinning (find.cpp).
+//     An M may doze between giving up its P and S2, still counted as spinning (find.cpp). What is hardly worth a theft
+//     is left to that one (steal.cpp).
 //
 //     While a goroutine moves from queue to queue, S3 may find it in neither. So whoever moves one does it in the order
 //     in which S3 looks (global_get: into the ring, then global_size), or makes it ready anew, with A2 (put_back,
@@ -305,7 +306,7 @@ void start_new_m(P* p, bool spinning, std::uint64_t run) noexcept {
   if (sched.dozer.load(seq_cst)) return rouse_dozer();                 // L2
   if (sched.last_poll.load(seq_cst) != 0) return warn_of_no_thread();  // L2
   // Not for what is some P's very next: two that talk would break it off for each word.
-  if (work_in_rings()) netpoll_break();
+  if (look_beyond_next() != queued::nothing) netpoll_break();
 }
 
 }  // namespace
@@ -471,8 +472,8 @@ void resetspinning(M* m) noexcept {
   m->spinning.store(false, relaxed);
   sched.spinning.fetch_sub(1, seq_cst);  // S2
   if (sched.idle_ps.load(seq_cst) == 0) return;
-  if (anything_queued()) {  // S3
-    wakep();
+  if (queued what = look_at_queues(); what != queued::nothing) {  // S3
+    wakep(what == queued::work ? help::now : help::soon);
   } else if (poller_is_wanted()) {
     wakep(help::to_poll);  // while this M runs a goroutine
   }
@@ -508,7 +509,7 @@ void handoffp(P* p) noexcept {
   }
   if (start) return startm(p, false);
   if (when != 0) wake_net_poller(when);
-  if (anything_queued()) wakep();  // S3: made ready by somebody who saw no P idle
+  if (look_at_queues() != queued::nothing) wakep();  // S3: made ready by somebody who saw no P idle
 }
 
 // --- an M's life

@@ -38,20 +38,25 @@ void global_put(G* g) noexcept {
 namespace {
 
 template <bool (run_queue::*Empty)() const noexcept>
-bool queued() noexcept {
-  if (sched.global_size.load(seq_cst) != 0) return true;
-  if (newcomers_may_begin()) return true;
+queued look() noexcept {
+  if (sched.global_size.load(seq_cst) != 0) return queued::work;
+  if (newcomers_may_begin()) return queued::work;
+  queued found = queued::nothing;
   std::uint32_t n = sched.procs.load(acquire);
   for (std::uint32_t i = 0; i < n; ++i) {
-    if (!sched.idle_mask.has(i) && !(sched.all_ps[i].load(acquire)->runq.*Empty)()) return true;
+    if (sched.idle_mask.has(i)) continue;
+    const P* p = sched.all_ps[i].load(acquire);
+    if ((p->runq.*Empty)()) continue;
+    if (p->spoils_here.load(relaxed) == spoils::work) return queued::work;
+    found = queued::crumbs;
   }
-  return false;
+  return found;
 }
 
 }  // namespace
 
-bool anything_queued() noexcept { return queued<&run_queue::empty>(); }
-bool work_in_rings() noexcept { return queued<&run_queue::ring_empty>(); }
+queued look_at_queues() noexcept { return look<&run_queue::empty>(); }
+queued look_beyond_next() noexcept { return look<&run_queue::ring_empty>(); }
 
 G* global_one(P* p, std::uint32_t max) noexcept {
   if (sched.global_size.load(relaxed) == 0) return nullptr;

@@ -5,10 +5,13 @@
 
 namespace weft::rt {
 
-void runqput_full(P* p, G* g) noexcept;           // the ring was full
-void global_put(G* g) noexcept;                   // under sched.mutex
-bool anything_queued() noexcept;                  // S3
-bool work_in_rings() noexcept;                    // D2: what is not some P's very next
+void runqput_full(P* p, G* g) noexcept;  // the ring was full
+void global_put(G* g) noexcept;          // under sched.mutex
+
+enum class queued : std::uint8_t { nothing, crumbs, work };
+queued look_at_queues() noexcept;    // S3
+queued look_beyond_next() noexcept;  // D2: only at what is not some P's very next
+
 G* global_one(P* p, std::uint32_t max) noexcept;  // as global_get; takes the lock, if there is any
 G* global_get(P* p, std::uint32_t max) noexcept;  // under sched.mutex: one to run, more into p's ring
 
@@ -17,12 +20,17 @@ inline void runqput(P* p, G* g) noexcept {
   if (WEFT_UNLIKELY(!p->runq.put(g, run_queue::barrier::publish))) runqput_full(p, g);
 }
 
+// More than runnext is ready here. Crumbs may wait until the doze is over.
+inline help more_than_next(const P* p) noexcept {
+  return p->spoils_here.load(relaxed) == spoils::work ? help::now : help::soon;
+}
+
 // g is the next to run; what was next before goes to the tail.
 inline help runqput_next(P* p, G* g) noexcept {
   G* before = p->runq.put_next(g);
   if (!before) return help::soon;
   runqput(p, before);
-  return help::now;
+  return more_than_next(p);
 }
 
 // g, which p's owner took from p's queue, goes to its tail. Nobody could see it meanwhile, so it is made ready anew.

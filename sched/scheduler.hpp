@@ -81,6 +81,7 @@ struct scheduler {
   atomic<nanos> thread_refused{0};   // when the system last refused one, or 0 if it has given one since
 
   alignas(cache_line) atomic<nanos> last_poll{0};  // 0: somebody blocks in the poller
+  atomic<bool> somebody_looks{false};              // there, without blocking
   atomic<nanos> poll_until{0};                     // until when; 0: for ever
   atomic<std::uint32_t> poll_waiters{0};           // goroutines that wait for descriptors
   atomic<std::uint32_t> foreign_poll_waiters{0};   // threads that do

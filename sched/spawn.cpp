@@ -282,7 +282,7 @@ void spawn_commit(G* g) noexcept {
     const bool fits = p->runq.put(before, run_queue::barrier::publish);
     WEFT_CHECK(fits, "P {} had room, and takes no goroutine", p->id);
     (void)fits;
-    h = help::now;
+    h = more_than_next(p);
   }
   if (WEFT_UNLIKELY(sched.idle_ps.load(seq_cst) != 0)) return help_and_leave(m, h);  // A2
   leave_runtime(m);

@@ -79,6 +79,13 @@ void set_io_deadline(M* m, poll_desc* pd, poll_mode mode, nanos deadline) {
   }
 }
 
+nanos check_timers(P* p, const P* mine, bool may_clear, nanos* now, bool* ran) {
+  nanos next = p->timers.wake_when();
+  if (next == 0) return 0;
+  if (*now == 0) *now = nanotime();
+  return p->timers.check(*now, may_clear, ran, std::max(1u, mine->runq.room() / 2));
+}
+
 // T2 of sleep_in_poller (find.cpp), after T1.
 void wake_net_poller(nanos when) noexcept {
   if (sched.last_poll.load(seq_cst) == 0) {

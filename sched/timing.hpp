@@ -4,6 +4,8 @@
 #include "netpoll/poll_desc.hpp"
 #include "sched/scheduler.hpp"
 
+#include <algorithm>
+
 namespace weft::rt {
 
 void arm_timer(M* m, timer* t) noexcept;                    // timer_heap::add; the heap was asked to make_room
@@ -14,6 +16,17 @@ bool stop_timer(M* m, timer* t) noexcept;                   // del_timer
 // Sets the deadline of a descriptor's direction: 0 none, < 0 passed. A waiting goroutine is woken if it has passed.
 // Throws std::bad_alloc, and then nothing has changed.
 void set_io_deadline(M* m, poll_desc* pd, poll_mode mode, nanos deadline);
+
+// Runs what is due in p's heap, as long as `mine`, where goroutines are made ready by it, has room. A goroutine whose
+// timer is run is in the cache then; behind thousands of others it would not be any more when its turn comes, so those
+// stay in the heap meanwhile. *now is read when it is first needed; returns the heap's next time.
+nanos check_timers(P* p, const P* mine, bool may_clear, nanos* now, bool* ran);
+
+// The earlier of two times, each 0 if there is none.
+inline nanos earlier(nanos a, nanos b) noexcept {
+  if (a == 0) return b;
+  return b == 0 ? a : std::min(a, b);
+}
 
 // There is a timer for `when`: who sleeps in the poller shall not sleep longer, and somebody shall.
 void wake_net_poller(nanos when) noexcept;

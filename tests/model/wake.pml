@@ -15,6 +15,7 @@
  * sysmon's other duties, which would find stranded work after 10 ms, are left out: the protocol has to do without.
  *   - -DDELAY: a doze ends only by a wake-up, or when nothing else moves; then, if a P idles, no work lies in the global
  *     queue or in a ring ("more than runnext is not delayed")
+ *   - with -DCRUMBS, what a P holds may be crumbs (sched/steal.cpp); whether it is, each look answers at random
  *   - -DLIVE, with a search for non-progress cycles: the Ms do not look for work in vain for ever. No goroutine computes
  *     for ever then, so all work is done when nothing moves: a program can end
  *
@@ -167,8 +168,9 @@ inline wake_if_idle(now) {
 }
 
 #define seen 9
+#define seen_crumbs 8
 
-/* After it i is `seen` if there is work, else 0. */
+/* After it i is `seen` if there is work, seen_crumbs if there are crumbs only, else 0. c: crumbs so far. */
 inline look_at_queues() {
   if
 #ifndef MUTANT_recheck_without_global
@@ -179,9 +181,19 @@ inline look_at_queues() {
   do
   :: atomic { i < ps && runq_empty(i) -> i++ }
   :: atomic { i < ps && !runq_empty(i) -> i = seen }
+#ifdef CRUMBS
+  :: atomic { i < ps && !runq_empty(i) -> c = true; i++ }
+  :: atomic { i == ps && c -> i = seen_crumbs; break }
+  :: atomic { i == ps && !c -> i = 0; break }
+#else
   :: atomic { i == ps -> i = 0; break }
+#endif
   :: i == seen -> break
   od
+#ifdef CRUMBS
+  ;
+  c = false
+#endif
 }
 
 /* --- an M */
@@ -202,12 +214,48 @@ inline global_get() {
   fi
 }
 
-/* After it q is the P for the work that was seen, or none. */
+/* D4. After it q is the P for the work that was seen, or none. */
+inline look_and_take_p() {
+  look_at_queues();
+  if
+  :: atomic { i != 0 -> idle_p_get(); i = 0 }
+  :: i == 0
+  fi
+}
+
+#ifdef IO
+#define poller_lacks_sleeper last_poll
+#else
+#define poller_lacks_sleeper false
+#endif
+
+/* S3. After it q is the P for the work that was seen, or none. */
 inline recheck_queues() {
   look_at_queues();
   if
   :: atomic { i == seen -> idle_p_get(); i = 0 }
   :: i == 0
+#ifdef CRUMBS
+#ifdef MUTANT_crumbs_left_to_nobody
+  :: i == seen_crumbs -> i = 0
+#else
+  :: i == seen_crumbs ->
+    i = 0;
+    if
+    :: dozer != none
+    :: atomic { dozer == none -> i = seen_crumbs }
+    fi;
+    if
+    :: i == 0
+    :: i != 0 && poller_lacks_sleeper ->
+      i = 0;
+#ifndef MUTANT_crumbs_in_the_way_of_the_poller
+      wakep(false)
+#endif
+    :: i != 0 && !poller_lacks_sleeper -> atomic { idle_p_get(); crumbs_too = true; i = 0 }
+    fi
+#endif
+#endif
   fi
 }
 
@@ -216,6 +264,10 @@ inline put_next() {
   if
   :: atomic { runnext[p] -> h = true }
     ring[p]++ /* the one that was next */
+#ifdef CRUMBS
+  :: atomic { runnext[p] -> h = false }
+    ring[p]++
+#endif
   :: atomic { !runnext[p] -> runnext[p] = true; h = false }
   fi
 }
@@ -224,6 +276,9 @@ proctype M(byte m; byte p) {
   byte q = none;
   byte i, m2;
   bool h;
+#ifdef CRUMBS
+  bool c, crumbs_too;
+#endif
 top:
   if
   :: p == none -> goto stopm
@@ -262,7 +317,13 @@ top:
       goto found
     }
   :: ring[1 - p] == 0
+#ifdef CRUMBS
+  :: ring[1 - p] != 0 && !crumbs_too
+#endif
   fi;
+#ifdef CRUMBS
+  crumbs_too = false;
+#endif
   if
   :: atomic { runnext[1 - p] -> looks[1 - p] = a_thief }
     if
@@ -323,9 +384,13 @@ doze:
   :: dozer != m && parked[m]
   fi;
   parked[m] = false;
-  recheck_queues(); /* D4 */
+  look_and_take_p(); /* D4 */
   if
+#ifdef CRUMBS
+  :: atomic { q != none -> acquirep(); crumbs_too = true; goto top }
+#else
   :: atomic { q != none -> acquirep(); goto top }
+#endif
   :: q == none -> goto doze
   fi;
 s2:
@@ -368,6 +433,9 @@ end_stopped:
     goto top
   }
 found:
+#ifdef CRUMBS
+  crumbs_too = false;
+#endif
   if
   /* resetspinning */
   :: atomic { m_spinning[m] -> m_spinning[m] = false; spinning-- } /* S2 */
@@ -377,6 +445,9 @@ found:
       look_at_queues(); /* S3 */
       if
       :: atomic { i == seen -> i = 0 } wakep(true)
+#ifdef CRUMBS
+      :: atomic { i == seen_crumbs -> i = 0 } wakep(false)
+#endif
 #ifdef IO
       :: i == 0 && last_poll -> wake_to_poll()
       :: i == 0 && !last_poll
@@ -446,6 +517,9 @@ proctype network() {
 #ifdef HANDOFF
 proctype sysmon() {
   byte q = none, m2, i, s;
+#ifdef CRUMBS
+  bool c;
+#endif
 end_watching:
   atomic { /* detach_running, if the P is wanted */
     if
@@ -481,7 +555,7 @@ end_watching:
 #ifndef MUTANT_handoff_without_recheck
     look_at_queues();
     if
-    :: atomic { i == seen -> i = 0 } wakep(true)
+    :: atomic { i != 0 -> i = 0 } wakep(true)
     :: i == 0
     fi;
 #endif

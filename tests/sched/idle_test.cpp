@@ -1,7 +1,8 @@
 // How an M goes to sleep (find.cpp, timing.cpp): dozing, sleeping in the poller, coming by. What others do between two
 // of its steps is done where it calls another file: the linker puts functions of this test in between.
 //
-// Kills these mutants (tests/mutants): doze-*, comes-by-*, poller-no-second-look, pin-poller-does-not-look.
+// Kills these mutants (tests/mutants): doze-*, comes-by-*, poller-no-second-look, pin-poller-does-not-look,
+// crumbs-end-the-doze.
 
 #include "netpoll/netpoll.hpp"
 #include "sched/io.hpp"
@@ -117,6 +118,9 @@ extern "C" rt::nanos __wrap__ZNK4weft2rt10timer_heap9wake_whenEv(const rt::timer
   return timers_seem_soon && rt::this_m() ? rt::nanotime() + 5 * rt::millisecond : when;
 }
 
+// What this P holds is worth waking the dozer for, or not.
+static void here_is(rt::spoils s) { rt::this_m()->p.load()->spoils_here.store(s, rt::relaxed); }
+
 // D2. When the goroutines are made ready no P idles, so nobody is woken for them.
 TEST_CASE("doze: who dozes has seen what was made ready before") {
   weft::run(
@@ -132,8 +136,33 @@ TEST_CASE("doze: who dozes has seen what was made ready before") {
           other.over = true;
           std::this_thread::sleep_for(a_moment);
           rt::sched.help_wanted.store(true, rt::relaxed);
+          here_is(rt::spoils::work);
           bool woken = one.wake() && another.wake();  // the second one is next, so the first one is in the ring
           held.release();
+          if (woken) CHECK(one.runs());
+        }
+      },
+      {.procs = 2});
+}
+
+TEST_CASE("doze: nobody ends it for crumbs, but for work") {
+  weft::run(
+      [] {
+        for (int i = 0; i < 3; ++i) {
+          sleeper one, another, third;
+          neighbour other;
+          weft::sleep(a_moment);
+          stay_until(other.computes);
+          weft::no_preemption alone;
+          doze_for dozing(doze::until_woken);
+          rt::sched.help_wanted.store(true, rt::relaxed);
+          other.over = true;
+          CHECK(stay_until([] { return rt::sched.dozer.load(rt::seq_cst) != nullptr; }));
+          here_is(rt::spoils::crumbs);
+          bool woken = one.wake() && another.wake();
+          CHECK_FALSE(stay_until([&] { return one.ran.load(); }, 10ms));
+          here_is(rt::spoils::work);
+          woken = woken && third.wake();
           if (woken) CHECK(one.runs());
         }
       },

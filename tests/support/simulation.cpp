@@ -85,10 +85,12 @@ long epoll_wait_until(int fd, epoll_event* events, int most, rt::nanos deadline)
 }
 
 // A look of its own, not the scheduler's, which is what is tested.
-bool work_in_rings() {
+bool work_in_rings(bool and_crumbs) {
   if (rt::sched.global_size.load(rt::relaxed) != 0) return true;
   for (std::uint32_t i = 0; i < rt::sched.procs.load(rt::relaxed); ++i) {
-    if (!rt::sched.idle_mask.has(i) && !rt::sched.all_ps[i].load(rt::relaxed)->runq.ring_empty()) return true;
+    const rt::P* p = rt::sched.all_ps[i].load(rt::relaxed);
+    if (rt::sched.idle_mask.has(i) || p->runq.ring_empty()) continue;
+    if (and_crumbs || p->spoils_here.load(rt::relaxed) == rt::spoils::work) return true;
   }
   return false;
 }
@@ -149,11 +151,11 @@ std::string simulation::all_sleep() {
   if (std::ranges::any_of(lock_bells, [](const lock_bell& b) { return b.rings.load(relaxed) != 0; })) return "";
   if (sched.live_ms >= sched.options.max_threads && sched.idle_ms == 0 && !sched.dozer.load(relaxed)) {
     if (sched.last_poll.load(relaxed) != 0) return "";
-    if (test::work_in_rings()) return "a goroutine is queued, no thread can be had, and one sleeps in the poller";
-    if (anything_queued()) return "";
+    if (work_in_rings(true)) return "a goroutine is queued, no thread can be had, and one sleeps in the poller";
+    if (look_at_queues() != queued::nothing) return "";
   }
-  if (sched.dozer.load(relaxed)) return test::work_in_rings() ? "a goroutine is queued, and somebody dozes" : "";
-  if (anything_queued()) return "a goroutine is queued, a P idles, and everybody sleeps";
+  if (sched.dozer.load(relaxed)) return work_in_rings(false) ? "a goroutine is queued, and somebody dozes" : "";
+  if (look_at_queues() != queued::nothing) return "a goroutine is queued, a P idles, and everybody sleeps";
   // Later ones are sysmon's (timer_wants_poller).
   nanos timer = earliest_timer();
   if (timer != 0 && timer - now() > 5 * millisecond) return "";

@@ -1,0 +1,142 @@
+// Stealing, and when not to.
+//
+// Crumbs. A goroutine that is stolen takes a dozen cache lines from one processor to another, and some of them back
+// when its G and its stack are used again: a microsecond on a large machine, while empty goroutines are started, run
+// and ended in a tenth of that where they are. There thieves make the whole slower, the more of them come (docs/adr/
+// 0032-crumbs.md). So a thief that has run what it took and comes back for more looks at how long that was. If it is
+// less than twice what a theft takes, for each goroutine, the victim's ring holds crumbs. Once it does, it takes four
+// times as much to say that it holds work again: contention makes small goroutines look larger.
+//
+// Crumbs are for the P itself, which has done with a full ring of them in some 200 µs, and for the dozer (find.cpp),
+// who comes by every 100 µs, takes half, and judges anew. Whoever finds one theft from crumbs that is not judged yet by
+// then knows that it was work: the thief is still busy with it. Nobody else takes crumbs. Whoever passes them by leaves
+// them to a dozer that there is, or sees to it that there will be one:
+//
+//     who makes work ready in a ring of crumbs      an M that finds nothing else
+//     A1  append it                                 S1, S2 as in proc.cpp
+//     A2  spinning != 0: wakes no dozer             S3  crumbs: is there a dozer? If not, is nobody in the poller, who
+//         else wakes one M, as for any work             should be? Then wakes an M and goes there itself; else takes
+//                                                       them
+//     an M that found something                     the dozer
+//     S2, then S3; only crumbs: wakes one M         D4  looks at every queue, and takes crumbs
+//
+//     Whoever reads at S3 that there is a dozer goes to sleep in spite of crumbs it has seen. That dozer's D3 comes
+//     later in the single order of seq_cst operations, and its D4 sees them. An M that is woken and finds only crumbs
+//     becomes the dozer, or comes to S3. The model is tests/model/wake.pml, -DCRUMBS.
+//
+// What crumbs are is not part of the protocol: everybody may see another answer at any time, so relaxed loads and
+// stores do.
+
+#include "sched/steal.hpp"
+
+#include "runtime/deadline_clock.hpp"
+#include "sched/proc.hpp"
+#include "sched/timing.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace weft::rt {
+
+namespace {
+
+constexpr int steal_rounds = 4;
+constexpr int runnext_grace_spins = 80;       // about 3 µs
+constexpr std::uint64_t worth = 2;            // times what a theft takes
+constexpr std::uint64_t worth_of_crumbs = 4;  // the same, for what was held to be crumbs
+constexpr std::uint64_t lines_per_theft = 4;  // that go from one processor to the other: head, tail, slots, head again
+constexpr std::uint32_t slots_per_line = 8;
+
+bool ran_for_less(const theft& t, std::uint64_t theft_takes, spoils before) noexcept {
+#if defined(WEFT_INTERLEAVE)
+  return ((t.at + t.count) & 1) != 0;  // time stands still there
+#endif
+  const std::uint64_t ran = cpu_ticks() - t.at;
+  return ran < t.count * theft_takes * (before == spoils::work ? worth : worth_of_crumbs);
+}
+
+// How long a theft took of which `count` came; so many slots span lines of their own. A pause of the thread is none.
+void count_in(M* m, std::uint64_t ticks, std::uint32_t count) noexcept {
+  ticks = std::min(ticks, 2 * cpu_tick_rate.per_us) * lines_per_theft / (lines_per_theft + count / slots_per_line);
+  m->theft_takes = m->theft_takes == 0 ? ticks : (7 * m->theft_takes + ticks) / 8;
+}
+
+G* steal_from(M* m, P* mine, P* victim) noexcept {
+  const std::uint64_t begin = cpu_ticks();
+  G* g = victim->runq.steal_into(mine->runq);
+  if (!g) return nullptr;
+  const std::uint64_t end = cpu_ticks();
+  const std::uint32_t count = mine->runq.size() + 1;
+  count_in(m, end - begin, count);
+  m->last_theft = {victim, mine, end, count};
+  if (const spoils s = victim->spoils_here.load(relaxed); s != spoils::work) {
+    victim->spoils_here.store(s == spoils::crumbs ? spoils::crumbs_not_judged : spoils::work, relaxed);
+  }
+  mine->count.steals.add();
+  return g;
+}
+
+// runnext of a P that runs belongs to a conversation: it will most likely run there in a moment, with a warm cache.
+G* steal_runnext(P* mine, P* victim) noexcept {
+  G* next = victim->runq.peek_next();
+  if (!next) return nullptr;
+  if (victim->status.load(relaxed) == p_status::running) {
+    std::uint64_t before = dispatches(victim);
+    for (int i = 0; i < runnext_grace_spins; ++i) cpu_relax();
+    if (dispatches(victim) != before || victim->runq.peek_next() != next) return nullptr;
+  }
+  G* g = victim->runq.steal_next(next);
+  if (g) mine->count.steals.add();
+  return g;
+}
+
+}  // namespace
+
+void judge_last_theft(M* m, const P* mine) noexcept {
+  const theft t = std::exchange(m->last_theft, {});
+  if (!t.from || t.to != mine) return;
+  const spoils before = t.from->spoils_here.load(relaxed);
+  const spoils after = ran_for_less(t, m->theft_takes, before) ? spoils::crumbs : spoils::work;
+  if (after == before) return;
+  t.from->spoils_here.store(after, relaxed);
+  // The dozer may have passed them by.
+  if (after == spoils::work && !t.from->runq.ring_empty() && sched.idle_ps.load(seq_cst) != 0) wakep();
+}
+
+// Four rounds over all Ps in random order: half a ring; in the last round timers and runnext, too.
+steal_result steal_work(M* m, P* mine, thief_takes what, nanos* now, nanos* next_timer) {
+  std::uint32_t n = sched.procs.load(relaxed);
+  for (int round = 0; round < steal_rounds; ++round) {
+    bool last = round == steal_rounds - 1;
+    std::uint32_t at = m->random.below(n);
+    std::uint32_t stride = m->random.below(n) + 1;
+    while (std::gcd(stride, n) != 1) ++stride;
+    for (std::uint32_t i = 0; i < n; ++i, at = (at + stride) % n) {
+      if (sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) return {};
+      P* victim = sched.all_ps[at].load(acquire);
+      if (victim == mine) continue;
+      if (last && sched.timer_mask.has(at)) {
+        bool ran = false;
+        // Of a P that idles nobody else cleans out the stopped timers.
+        nanos next = check_timers(victim, mine, sched.idle_mask.has(at), now, &ran);
+        *next_timer = earlier(*next_timer, next);
+        if (ran) {
+          // The timers' functions made goroutines ready here; a thief may have come by already.
+          bool inherit;
+          return {mine->runq.get(&inherit), true};
+        }
+      }
+      if (sched.idle_mask.has(at)) continue;
+      if (what == thief_takes::crumbs_too || victim->spoils_here.load(relaxed) == spoils::work) {
+        if (G* g = steal_from(m, mine, victim)) return {g, false};
+      }
+      if (last) {
+        if (G* g = steal_runnext(mine, victim)) return {g, false};
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace weft::rt

@@ -1,0 +1,22 @@
+// Stealing: what an M that has no work takes from other Ps (steal.cpp).
+#pragma once
+
+#include "sched/scheduler.hpp"
+
+namespace weft::rt {
+
+// crumbs_too: also goroutines that are hardly worth a theft.
+enum class thief_takes : bool { work, crumbs_too };
+
+struct steal_result {
+  G* g = nullptr;  // to run next; more may be in the thief's ring
+  bool ran_timers = false;
+};
+
+// By an M that has run what it took last, and finds nothing else: was that worth it?
+void judge_last_theft(M* m, const P* mine) noexcept;
+
+// m holds `mine`, whose queue is empty. *now is read when it is first needed; *next_timer becomes the earliest one.
+steal_result steal_work(M* m, P* mine, thief_takes what, nanos* now, nanos* next_timer);
+
+}  // namespace weft::rt

@@ -1,0 +1,203 @@
+// Stealing (steal.cpp): what thieves hold to be crumbs, and that nobody forgets those.
+//
+// Kills these mutants (tests/mutants): crumbs-*.
+
+#include "sched/steal.hpp"
+
+#include "netpoll/netpoll.hpp"
+#include "sched/enter.hpp"
+#include "tests/sched/helpers.hpp"
+#include "tests/support/catch.hpp"
+
+#include <weft/net.hpp>
+
+using namespace weft::test;
+
+namespace {
+
+rt::P* p_of(std::uint32_t i) { return rt::sched.all_ps[i].load(rt::acquire); }
+
+// What every P holds is this, as far as anybody knows.
+void all_hold(rt::spoils s) {
+  for (std::uint32_t i = 0; i < rt::sched.procs.load(); ++i) p_of(i)->spoils_here.store(s, rt::relaxed);
+}
+
+// Goroutines that are made ready in the ring of the caller's P. Each computes until all of them do.
+class crowd {
+ public:
+  explicit crowd(int n) : n_(n) {
+    for (int i = 0; i < n; ++i) {
+      goroutines_.go([this] {
+        start_.wait();
+        weft::no_preemption alone;
+        if (++running_ == n_) all_ = true;
+        stay_until(all_);
+      });
+    }
+    weft::sleep(a_moment);
+  }
+  ~crowd() { goroutines_.wait(); }
+  void start() { start_.set(); }
+  bool all_run() { return stay_until(all_); }
+
+ private:
+  const int n_;
+  weft::event start_;
+  weft::wait_group goroutines_;
+  std::atomic<int> running_{0};
+  std::atomic<bool> all_{false};
+};
+
+}  // namespace
+
+TEST_CASE("crumbs: a thief that comes back judges by how long it had to run what it took") {
+  weft::run(
+      [] {
+        weft::no_preemption alone;
+        rt::runtime_scope inside;
+        rt::M* m = inside.m();
+        rt::P *mine = m->p.load(), *victim = p_of(1 - mine->id);
+        constexpr std::uint64_t theft = 100'000'000;  // ticks: some 30 ms
+        auto judge = [&](rt::spoils before, std::uint64_t ran, std::uint32_t count, const rt::P* to) {
+          victim->spoils_here.store(before, rt::relaxed);
+          m->theft_takes = theft;
+          m->last_theft = {victim, to, rt::cpu_ticks() - ran, count};
+          rt::judge_last_theft(m, mine);
+          CHECK_FALSE(m->last_theft.from);
+          return victim->spoils_here.load(rt::relaxed);
+        };
+        using rt::spoils;
+        CHECK(judge(spoils::work, theft / 100, 1, mine) == spoils::crumbs);
+        CHECK(judge(spoils::work, 3 * theft, 1, mine) == spoils::work);
+        CHECK(judge(spoils::work, 3 * theft, 2, mine) == spoils::crumbs);
+        CHECK(judge(spoils::crumbs, 3 * theft, 1, mine) == spoils::crumbs);
+        CHECK(judge(spoils::crumbs_not_judged, 3 * theft, 1, mine) == spoils::crumbs);
+        CHECK(judge(spoils::crumbs, 5 * theft, 1, mine) == spoils::work);
+        CHECK(judge(spoils::crumbs_not_judged, 5 * theft, 1, mine) == spoils::work);
+        // It lost its P meanwhile.
+        CHECK(judge(spoils::work, theft / 100, 1, victim) == spoils::work);
+      },
+      {.procs = 2});
+}
+
+// S3, as in wake_test.cpp, without a dozer.
+TEST_CASE("crumbs: an M that has given up its P takes those that were made ready before") {
+  weft::run(
+      [] {
+        for (int i = 0; i < 3; ++i) {
+          sleeper one, another;
+          neighbour other;
+          weft::sleep(a_moment);
+          stay_until(other.computes);
+          weft::no_preemption alone;
+          held_scheduler held;
+          all_hold(rt::spoils::crumbs);
+          other.over = true;
+          std::this_thread::sleep_for(a_moment);
+          rt::sched.help_wanted.store(false, rt::relaxed);  // else it would doze
+          bool woken = one.wake() && another.wake();
+          held.release();
+          if (woken) CHECK(one.runs());
+        }
+      },
+      {.procs = 2});
+}
+
+// Who looks passes them by at first, and dozes.
+TEST_CASE("crumbs: somebody takes them while their P computes") {
+  weft::run(
+      [] {
+        for (int i = 0; i < 3; ++i) {
+          sleeper one, another;
+          weft::sleep(a_moment);
+          weft::no_preemption alone;
+          all_hold(rt::spoils::crumbs);
+          bool woken = one.wake() && another.wake();  // the second one is next, so the first one is in the ring
+          if (woken) CHECK(one.runs());
+        }
+      },
+      {.procs = 2});
+}
+
+TEST_CASE("crumbs: what the thief is still busy with at the next theft was work") {
+  weft::run(
+      [] {
+        crowd c(5);
+        weft::no_preemption alone;
+        rt::P* here = rt::this_m()->p.load();
+        all_hold(rt::spoils::crumbs);
+        c.start();
+        CHECK(c.all_run());
+        CHECK(here->spoils_here.load() == rt::spoils::work);
+      },
+      {.procs = 6});
+}
+
+// resetspinning.
+TEST_CASE("crumbs: who takes some wakes somebody for the others") {
+  weft::run(
+      [] {
+        for (int i = 0; i < 3; ++i) {
+          crowd c(3);
+          weft::no_preemption alone;
+          std::atomic<bool> over{false};
+          std::thread pessimist([&] {
+            while (!over) all_hold(rt::spoils::crumbs);
+          });
+          c.start();
+          CHECK(c.all_run());
+          over = true;
+          pessimist.join();
+        }
+      },
+      {.procs = 4});
+}
+
+// S3 of one that comes from the poller, where somebody has to sleep for those who wait for descriptors.
+TEST_CASE("crumbs: who has to sleep in the poller wakes somebody for them") {
+  weft::run(
+      [] {
+        auto listener = weft::net::tcp_listener::bind("127.0.0.1:0");
+        auto waits = weft::spawn([&] {
+          std::error_code closed;
+          (void)listener.accept(closed);
+        });
+        for (int i = 0; i < 3; ++i) {
+          sleeper one, another;
+          weft::sleep(a_moment);
+          weft::no_preemption alone;
+          CHECK(stay_until([] { return rt::sched.last_poll.load(rt::seq_cst) == 0; }));
+          all_hold(rt::spoils::crumbs);
+          pretended_spinner spinner;
+          bool woken = one.wake() && another.wake();
+          spinner.stop();
+          rt::netpoll_break();
+          if (woken) CHECK(one.runs());
+        }
+        listener.close();
+      },
+      {.procs = 2});
+}
+
+// Twenty thousand times a P has something to be stolen. Who came for all of it took it hundreds of times.
+TEST_CASE("crumbs: goroutines that do nothing stay on their P, mostly") {
+  auto steals = [] {
+    std::uint64_t n = 0;
+    for (std::uint32_t i = 0; i < rt::sched.procs.load(); ++i) n += p_of(i)->count.steals.get();
+    return n;
+  };
+  weft::run(
+      [&] {
+        const std::uint64_t before = steals();
+        const auto begin = clock::now();
+        for (int i = 0; i < 20'000; ++i) {
+          weft::wait_group w;
+          for (int k = 0; k < 20; ++k) w.go([] {});
+          w.wait();
+        }
+        const auto periods = (clock::now() - begin) / 100us;
+        CAPTURE(periods);
+        CHECK(steals() - before < 100 + 4 * static_cast<std::uint64_t>(periods));
+      },
+      {.procs = 4});
+}

@@ -3,8 +3,8 @@
 //
 // Most of a look at the clock is the fence before the processor's counter is read. Here a thread goes on from its last
 // look by the counter alone, without a fence, for a microsecond. It is never before the thread's own look at the clock
-// before, and after the one that follows by some nanoseconds at most, if that comes at once. Beside what it knows
-// otherwise it may be too early, by less than `slack`:
+// before, and after the one that follows by less than 50 ns, if that comes at once: by what a look may take longer
+// than the shortest. Beside what it knows otherwise it may be too early, by less than `slack`:
 //   - A counter that is read without a fence may be older than what was read from memory before it, by as long as a
 //     read from memory takes: another thread's time, say, from a cache line for which that thread contends. A little
 //     more than 500 ns were seen, once in a million reads.
@@ -30,14 +30,14 @@ struct tick_rate {
 };
 inline constinit tick_rate cpu_tick_rate;
 
-// The clock, and what the counter said at that time; where the look took longer than it does, nobody knows when in
-// between the clock was read.
+// The clock, and what the counter said at that time; where the look took much longer than the shortest, nobody knows
+// when in between the clock was read. A little longer all take where two threads share a core, or the caches are busy.
 struct clock_look {
   nanos clock;
   std::uint64_t count;
   std::uint64_t took;
 
-  bool is_sure() const noexcept { return took <= cpu_tick_rate.look + cpu_tick_rate.look / 4; }
+  bool is_sure() const noexcept { return took <= cpu_tick_rate.look + cpu_tick_rate.per_us / 50; }
 };
 inline clock_look look_at_clock() noexcept {
   wait_for_loads();  // else the clock does, after the counter was read, and it is not known for how long

@@ -22,7 +22,7 @@ namespace weft::rt {
 namespace {
 
 constexpr nanos look_every = 100 * microsecond;  // the poller, while local work exists
-constexpr int looks_in_a_row = 16;
+constexpr int looks_before_stealing = 16;
 constexpr nanos refill_every = 10 * microsecond;  // the run queue, while timers are due
 constexpr std::uint64_t passes_every = 8;         // dispatches
 constexpr nanos doze_time = 100 * microsecond;
@@ -71,13 +71,15 @@ G* look_at_poller(P* p, nanos now, nanos pause) noexcept {
   if (!anybody_waits_for_io()) return nullptr;
   nanos last = sched.last_poll.load(relaxed);
   if (last == 0 || now - last < pause) return nullptr;  // somebody blocks there, or just looked
-  // One looker at a time: the others would fight for the kernel's lock (Go issue 65064).
-  if (sched.somebody_looks.load(relaxed) || sched.somebody_looks.exchange(true, acquire)) return nullptr;
+  // One looker at a time: the others would fight for the kernel's lock (Go issue 65064). Whoever comes by only after a
+  // pause looks in any case, as the other one may have lost its processor.
+  if (pause == 0 && (sched.somebody_looks.load(relaxed) || sched.somebody_looks.exchange(true, acquire)))
+    return nullptr;
   g_list woken;
-  bool mine = sched.last_poll.compare_exchange_strong(last, now, acq_rel, relaxed);
-  if (mine) poll_network(0, woken);
-  sched.somebody_looks.store(false, release);
-  if (!mine) return nullptr;
+  const bool looks = sched.last_poll.compare_exchange_strong(last, now, acq_rel, relaxed);
+  if (looks) poll_network(0, woken);
+  if (pause == 0) sched.somebody_looks.store(false, release);
+  if (!looks) return nullptr;
   if (!may_pass(p, woken.size() == 1)) {
     ready_all(woken);
     return nullptr;
@@ -113,8 +115,21 @@ P* some_idle_p() noexcept {
   return idle_p_get();
 }
 
-bool poller_lacks_sleeper() noexcept {
-  return sched.last_poll.load(seq_cst) != 0 && (anybody_waits_for_io() || earliest_timer() != 0);
+bool some_m_idles() noexcept {
+  lock_guard hold(sched.mutex);
+  return sched.idle_m_list != nullptr;
+}
+
+bool poller_lacks_sleeper(nanos (*next_timer)() noexcept) noexcept {
+  return sched.last_poll.load(seq_cst) != 0 && (anybody_waits_for_io() || next_timer() != 0);
+}
+
+// The earliest timer, stopped ones mostly left out (timer_heap::tidy): nobody shall sleep for them, and they shall not
+// hide a deadlock.
+nanos tidy_timers() noexcept {
+  std::uint32_t n = sched.procs.load(acquire);
+  for (std::uint32_t i = 0; i < n; ++i) sched.all_ps[i].load(acquire)->timers.tidy();
+  return earliest_timer();
 }
 
 // After the M gave its P up (S3): is there work that somebody made ready meanwhile? If so, takes a P for it. Crumbs are
@@ -124,9 +139,9 @@ P* recheck_queues(thief_takes* what) noexcept {
   if (seen == queued::nothing) return nullptr;
   if (seen == queued::crumbs) {
     if (sched.dozer.load(seq_cst)) return nullptr;
-    if (poller_lacks_sleeper()) {
+    if (poller_lacks_sleeper(tidy_timers) && some_m_idles()) {
       wakep(help::soon);  // that one may doze when this M sleeps in the poller
-      return nullptr;
+      if (!sched.threads_lack.load(seq_cst)) return nullptr;
     }
   }
   *what = seen == queued::crumbs ? thief_takes::crumbs_too : thief_takes::work;
@@ -154,7 +169,7 @@ bool doze(M* m) noexcept {
   if (m->pins != 0) return false;  // they would not end its sleep
   while (sched.help_wanted.exchange(false, relaxed) && sched.idle_ps.load(relaxed) < sched.procs.load(relaxed)) {
     if (sched.shutting_down.load(relaxed) || sched.world_stopping.load(relaxed)) return false;
-    if (poller_lacks_sleeper()) return false;
+    if (poller_lacks_sleeper(earliest_timer)) return false;
     M* nobody = nullptr;
     if (!sched.dozer.compare_exchange_strong(nobody, m, seq_cst, relaxed)) return false;    // D1
     if (look_beyond_next() != queued::work) m->parked.sleep_until(nanotime() + doze_time);  // D2
@@ -275,14 +290,6 @@ bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
   return true;
 }
 
-// The earliest timer, stopped ones mostly left out (timer_heap::tidy): nobody shall sleep for them, and they shall not
-// hide a deadlock.
-nanos tidy_timers() noexcept {
-  std::uint32_t n = sched.procs.load(acquire);
-  for (std::uint32_t i = 0; i < n; ++i) sched.all_ps[i].load(acquire)->timers.tidy();
-  return earliest_timer();
-}
-
 }  // namespace
 
 nanos earliest_timer() noexcept {
@@ -348,10 +355,11 @@ G* find_runnable(M* m, bool* inherit) noexcept {
     if (G* g = take_newcomer(p)) return g;
     if (now == 0) now = nanotime();
     // What came meanwhile is there for the taking, where a sleep in the poller would need this M to give its P up, and
-    // the next one to be woken. Only so often in a row, so that the others' queues are not forgotten.
-    if (G* g = m->looks < looks_in_a_row ? look_at_poller(p, now, 0) : nullptr) {
+    // the next one to be woken. Only so often before it steals, so that the others' queues are not forgotten.
+    if (m->looks < looks_before_stealing) {
       ++m->looks;
-      return g;
+      if (G* g = look_at_poller(p, now, 0)) return g;
+      if (p->runq.size() != 0) continue;  // it came alone, and might not pass what lay in the global queue by then
     }
     m->looks = 0;
     judge_last_theft(m, p);

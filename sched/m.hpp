@@ -23,7 +23,8 @@ struct P;
 struct theft {
   P* from = nullptr;
   const P* to = nullptr;
-  std::uint64_t at = 0;  // cpu_ticks
+  std::uint64_t at = 0;          // cpu_ticks
+  std::uint64_t dispatches = 0;  // of `to` by then
   std::uint32_t count = 0;
 };
 
@@ -75,10 +76,10 @@ struct alignas(cache_line) M : thread_state {
   bool is_hog = false;        // sched: counted in sched.hogs
   bool leaves = false;        // this M: it idled for long, and its thread ends
   bool begins_idle = false;   // set before its thread starts
-  int looks = 0;              // this M: so often in a row it found work in the poller (find.cpp)
+  int looks = 0;              // this M: so often it found work in the poller since it last stole (find.cpp)
 
-  theft last_theft;               // this M
-  std::uint64_t theft_takes = 0;  // this M: in cpu_ticks, a running average
+  theft last_theft;                  // this M
+  std::uint64_t theft_takes_x8 = 0;  // this M: in cpu_ticks, a running average
 
   ways_back left;        // this M: of who left it last
   deadline_clock clock;  // this M

@@ -88,13 +88,17 @@ struct alignas(cache_line) P {
   atomic<std::uint32_t> syscall_tick{0};  // owner: one more for each system call
 
   run_queue runq;
-  cold_frames cold;                                              // owner
-  alignas(cache_line) atomic<spoils> spoils_here{spoils::work};  // thieves; apart from what the owner writes
+  cold_frames cold;  // owner
+
+  // Thieves (steal.cpp), apart from what the owner writes: what the ring holds, and progress(this) at the last theft of
+  // crumbs.
+  alignas(cache_line) atomic<spoils> spoils_here{spoils::work};
+  atomic<std::uint64_t> progress_at_theft{0};
 
   // When, in cpu_ticks, the dispatcher must look at timers and the poller; 0: nothing to look for. Planned by the
   // owner; others who want it to look (a foreign thread that arms a timer here, sysmon) store 1 ("now"). If the owner
   // overwrites that, sysmon sees to it.
-  atomic<std::uint64_t> next_look{0};
+  alignas(cache_line) atomic<std::uint64_t> next_look{0};
   bool newcomer_first = false;  // owner: whose turn it is, a newcomer's or the global queue's
   // owner: when one that was woken last ran before all who waited: dispatches(p), and in which time slice (sched_tick)
   std::uint64_t passed_at = 0;
@@ -144,6 +148,9 @@ inline void count_dispatch(P* p, bool inherit) noexcept {
   p->sched_tick.store(p->sched_tick.load(relaxed) + 1, relaxed);
 }
 inline std::uint64_t dispatches(const P* p) noexcept { return p->sched_tick.load(relaxed) + p->count.inherited.get(); }
+
+// Changes with each goroutine that p runs, or puts into its ring.
+inline std::uint64_t progress(const P* p) noexcept { return dispatches(p) + p->runq.tail(); }
 
 // A prime, so that no program's rhythm meets it.
 inline bool is_turn_of_global_queue(const P* p) noexcept {

@@ -75,6 +75,7 @@ void idle_p_put(P* p) noexcept {
   WEFT_CHECK(p->status.load(relaxed) == p_status::idle, "P {} goes idle in status {}", p->id,
              static_cast<int>(p->status.load(relaxed)));
   WEFT_CHECK(!p->has_turn.load(relaxed), "P {} goes idle with the turn for newcomers", p->id);
+  WEFT_CHECK(p->runq.size() == 0, "P {} goes idle with {} goroutines in its queue", p->id, p->runq.size());
   // Only who holds a P adds timers to its heap, so it stays empty while the P idles. But threads without a P add to
   // that of P 0 at any time, and others may at once make these timers earlier (Go issue 44868): its bit stays set.
   if (p->id != 0 && p->timers.wake_when() == 0) sched.timer_mask.clear(p->id);

@@ -9,8 +9,8 @@ namespace weft::rt {
 // --- who looks for work
 
 // One more M shall look for work, if a P idles and nobody looks. `soon`: the work is what this P will most likely do
-// next itself (runnext), so an M that dozes may finish its doze (find.cpp). `to_poll`: nothing is ready, but somebody
-// has to sleep in the poller.
+// itself (runnext, and crumbs: steal.cpp), so an M that dozes may finish its doze (find.cpp). `to_poll`: nothing is
+// ready, but somebody has to sleep in the poller.
 enum class help : std::uint8_t { now, soon, to_poll };
 void wakep(help h = help::now) noexcept;
 void start_spinning(M* m) noexcept;

@@ -4,19 +4,20 @@
 // when its G and its stack are used again: a microsecond on a large machine, while empty goroutines are started, run
 // and ended in a tenth of that where they are. There thieves make the whole slower, the more of them come (docs/adr/
 // 0032-crumbs.md). So a thief that has run what it took and comes back for more looks at how long that was. If it is
-// less than twice what a theft takes, for each goroutine, the victim's ring holds crumbs. Once it does, it takes four
-// times as much to say that it holds work again: contention makes small goroutines look larger.
+// less than twice what a theft takes, for each goroutine that it ran, the victim's ring holds crumbs. Once it does, it
+// takes four times as much to say that it holds work again: contention makes small goroutines look larger.
 //
-// Crumbs are for the P itself, which has done with a full ring of them in some 200 µs, and for the dozer (find.cpp),
-// who comes by every 100 µs, takes half, and judges anew. Whoever finds one theft from crumbs that is not judged yet by
-// then knows that it was work: the thief is still busy with it. Nobody else takes crumbs. Whoever passes them by leaves
-// them to a dozer that there is, or sees to it that there will be one:
+// Crumbs are for the P itself, which does with each in less than a theft takes, and for the dozer (find.cpp), who
+// comes by every 100 µs, takes half of one ring, and judges anew. Two things tell the next thief that it was work
+// after all: the last one is still busy with what it took, or nothing else has moved at the victim since, as something
+// long runs there. Whoever passes crumbs by leaves them to a dozer that there is, or sees to it that there will be one,
+// or takes them in the end:
 //
 //     who makes work ready in a ring of crumbs      an M that finds nothing else
 //     A1  append it                                 S1, S2 as in proc.cpp
-//     A2  spinning != 0: wakes no dozer             S3  crumbs: is there a dozer? If not, is nobody in the poller, who
-//         else wakes one M, as for any work             should be? Then wakes an M and goes there itself; else takes
-//                                                       them
+//     A2  spinning != 0: wakes no dozer             S3  crumbs: is there a dozer? If not, does the poller lack a
+//         else wakes one M, as for any work             sleeper, and does another M idle? Then wakes that one, and
+//                                                       goes to the poller itself; else takes them
 //     an M that found something                     the dozer
 //     S2, then S3; only crumbs: wakes one M         D4  looks at every queue, and takes crumbs
 //
@@ -25,7 +26,7 @@
 //     becomes the dozer, or comes to S3. The model is tests/model/wake.pml, -DCRUMBS.
 //
 // What crumbs are is not part of the protocol: everybody may see another answer at any time, so relaxed loads and
-// stores do.
+// stores do. Goroutines that yield, and those that the poller or an unlock makes ready in numbers, are never passed by.
 
 #include "sched/steal.hpp"
 
@@ -48,18 +49,26 @@ constexpr std::uint64_t worth_of_crumbs = 4;  // the same, for what was held to 
 constexpr std::uint64_t lines_per_theft = 4;  // that go from one processor to the other: head, tail, slots, head again
 constexpr std::uint32_t slots_per_line = 8;
 
-bool ran_for_less(const theft& t, std::uint64_t theft_takes, spoils before) noexcept {
+bool ran_for_less(std::uint64_t ticks, std::uint64_t count, std::uint64_t theft_takes_x8, spoils before) noexcept {
 #if defined(WEFT_INTERLEAVE)
-  return ((t.at + t.count) & 1) != 0;  // time stands still there
+  return ((ticks + count) & 1) != 0;  // time stands still there
 #endif
-  const std::uint64_t ran = cpu_ticks() - t.at;
-  return ran < t.count * theft_takes * (before == spoils::work ? worth : worth_of_crumbs);
+  return ticks * 8 < count * theft_takes_x8 * (before == spoils::work ? worth : worth_of_crumbs);
 }
 
-// How long a theft took of which `count` came; so many slots span lines of their own. A pause of the thread is none.
+// A theft of so many took so long; so many slots span lines of their own. A pause of the thread is no part of it.
 void count_in(M* m, std::uint64_t ticks, std::uint32_t count) noexcept {
   ticks = std::min(ticks, 2 * cpu_tick_rate.per_us) * lines_per_theft / (lines_per_theft + count / slots_per_line);
-  m->theft_takes = m->theft_takes == 0 ? ticks : (7 * m->theft_takes + ticks) / 8;
+  m->theft_takes_x8 = m->theft_takes_x8 == 0 ? 8 * ticks : m->theft_takes_x8 - m->theft_takes_x8 / 8 + ticks;
+}
+
+// What a thief finds who takes crumbs, too.
+spoils found_at(P* victim) noexcept {
+  const spoils s = victim->spoils_here.load(relaxed);
+  if (s == spoils::work) return s;
+  const std::uint64_t now = progress(victim), before = victim->progress_at_theft.load(relaxed);
+  victim->progress_at_theft.store(now, relaxed);
+  return s == spoils::crumbs_not_judged || now == before ? spoils::work : spoils::crumbs_not_judged;
 }
 
 G* steal_from(M* m, P* mine, P* victim) noexcept {
@@ -69,10 +78,10 @@ G* steal_from(M* m, P* mine, P* victim) noexcept {
   const std::uint64_t end = cpu_ticks();
   const std::uint32_t count = mine->runq.size() + 1;
   count_in(m, end - begin, count);
-  m->last_theft = {victim, mine, end, count};
-  if (const spoils s = victim->spoils_here.load(relaxed); s != spoils::work) {
-    victim->spoils_here.store(s == spoils::crumbs ? spoils::crumbs_not_judged : spoils::work, relaxed);
-  }
+  m->last_theft = {victim, mine, end, dispatches(mine), count};
+  const spoils found = found_at(victim);
+  victim->spoils_here.store(found, relaxed);
+  mine->spoils_here.store(found == spoils::work ? spoils::work : spoils::crumbs, relaxed);  // where they lie now
   mine->count.steals.add();
   return g;
 }
@@ -96,8 +105,10 @@ G* steal_runnext(P* mine, P* victim) noexcept {
 void judge_last_theft(M* m, const P* mine) noexcept {
   const theft t = std::exchange(m->last_theft, {});
   if (!t.from || t.to != mine) return;
+  const std::uint64_t ran = std::min<std::uint64_t>(t.count, dispatches(mine) - t.dispatches);
   const spoils before = t.from->spoils_here.load(relaxed);
-  const spoils after = ran_for_less(t, m->theft_takes, before) ? spoils::crumbs : spoils::work;
+  const bool less = ran_for_less(cpu_ticks() - t.at, ran, m->theft_takes_x8, before);
+  const spoils after = less ? spoils::crumbs : spoils::work;
   if (after == before) return;
   t.from->spoils_here.store(after, relaxed);
   // The dozer may have passed them by.

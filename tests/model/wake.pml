@@ -224,9 +224,9 @@ inline look_and_take_p() {
 }
 
 #ifdef IO
-#define poller_lacks_sleeper last_poll
+#define goes_to_the_poller (last_poll && (idle_m[0] || idle_m[1] || idle_m[2] || idle_m[ms - 1]))
 #else
-#define poller_lacks_sleeper false
+#define goes_to_the_poller false
 #endif
 
 /* S3. After it q is the P for the work that was seen, or none. */
@@ -247,12 +247,11 @@ inline recheck_queues() {
     fi;
     if
     :: i == 0
-    :: i != 0 && poller_lacks_sleeper ->
-      i = 0;
+    :: atomic { i != 0 && goes_to_the_poller -> i = 0 }
 #ifndef MUTANT_crumbs_in_the_way_of_the_poller
       wakep(false)
 #endif
-    :: i != 0 && !poller_lacks_sleeper -> atomic { idle_p_get(); crumbs_too = true; i = 0 }
+    :: atomic { i != 0 && !goes_to_the_poller -> idle_p_get(); crumbs_too = true; i = 0 }
     fi
 #endif
 #endif

@@ -6,6 +6,7 @@
 
 #include "netpoll/netpoll.hpp"
 #include "sched/enter.hpp"
+#include "sched/runqueues.hpp"
 #include "tests/sched/helpers.hpp"
 #include "tests/support/catch.hpp"
 
@@ -19,7 +20,7 @@ rt::P* p_of(std::uint32_t i) { return rt::sched.all_ps[i].load(rt::acquire); }
 
 // What every P holds is this, as far as anybody knows.
 void all_hold(rt::spoils s) {
-  for (std::uint32_t i = 0; i < rt::sched.procs.load(); ++i) p_of(i)->spoils_here.store(s, rt::relaxed);
+  for (std::uint32_t i = 0; i < rt::sched.procs.load(rt::relaxed); ++i) p_of(i)->spoils_here.store(s, rt::relaxed);
 }
 
 // Goroutines that are made ready in the ring of the caller's P. Each computes until all of them do.
@@ -56,26 +57,34 @@ TEST_CASE("crumbs: a thief that comes back judges by how long it had to run what
         weft::no_preemption alone;
         rt::runtime_scope inside;
         rt::M* m = inside.m();
-        rt::P *mine = m->p.load(), *victim = p_of(1 - mine->id);
+        rt::P *mine = m->p.load(rt::relaxed), *victim = p_of(1 - mine->id);
         constexpr std::uint64_t theft = 100'000'000;  // ticks: some 30 ms
-        auto judge = [&](rt::spoils before, std::uint64_t ran, std::uint32_t count, const rt::P* to) {
+        struct took {
+          std::uint64_t ticks;
+          std::uint32_t count = 1, ran = 1;
+        };
+        auto judge = [&](rt::spoils before, took t, const rt::P* to) {
           victim->spoils_here.store(before, rt::relaxed);
-          m->theft_takes = theft;
-          m->last_theft = {victim, to, rt::cpu_ticks() - ran, count};
+          m->theft_takes_x8 = 8 * theft;
+          m->last_theft = {victim, to, rt::cpu_ticks() - t.ticks, rt::dispatches(mine) - t.ran, t.count};
           rt::judge_last_theft(m, mine);
           CHECK_FALSE(m->last_theft.from);
           return victim->spoils_here.load(rt::relaxed);
         };
         using rt::spoils;
-        CHECK(judge(spoils::work, theft / 100, 1, mine) == spoils::crumbs);
-        CHECK(judge(spoils::work, 3 * theft, 1, mine) == spoils::work);
-        CHECK(judge(spoils::work, 3 * theft, 2, mine) == spoils::crumbs);
-        CHECK(judge(spoils::crumbs, 3 * theft, 1, mine) == spoils::crumbs);
-        CHECK(judge(spoils::crumbs_not_judged, 3 * theft, 1, mine) == spoils::crumbs);
-        CHECK(judge(spoils::crumbs, 5 * theft, 1, mine) == spoils::work);
-        CHECK(judge(spoils::crumbs_not_judged, 5 * theft, 1, mine) == spoils::work);
+        CHECK(judge(spoils::work, {theft / 100}, mine) == spoils::crumbs);
+        CHECK(judge(spoils::work, {3 * theft}, mine) == spoils::work);
+        CHECK(judge(spoils::crumbs, {3 * theft}, mine) == spoils::crumbs);
+        CHECK(judge(spoils::crumbs_not_judged, {3 * theft}, mine) == spoils::crumbs);
+        CHECK(judge(spoils::crumbs, {5 * theft}, mine) == spoils::work);
+        CHECK(judge(spoils::crumbs_not_judged, {5 * theft}, mine) == spoils::work);
+        // Two, of which another thief took one meanwhile; one, that made another.
+        CHECK(judge(spoils::work, {3 * theft, 2, 2}, mine) == spoils::crumbs);
+        CHECK(judge(spoils::work, {3 * theft, 3, 3}, mine) == spoils::crumbs);
+        CHECK(judge(spoils::work, {3 * theft, 2, 1}, mine) == spoils::work);
+        CHECK(judge(spoils::work, {3 * theft, 1, 2}, mine) == spoils::work);
         // It lost its P meanwhile.
-        CHECK(judge(spoils::work, theft / 100, 1, victim) == spoils::work);
+        CHECK(judge(spoils::work, {theft / 100}, victim) == spoils::work);
       },
       {.procs = 2});
 }
@@ -119,18 +128,48 @@ TEST_CASE("crumbs: somebody takes them while their P computes") {
       {.procs = 2});
 }
 
-TEST_CASE("crumbs: what the thief is still busy with at the next theft was work") {
+TEST_CASE("crumbs: what is not judged at the next theft was work, and what lies behind something long") {
   weft::run(
       [] {
-        crowd c(5);
+        std::atomic<bool> start{false}, computes{false}, over{false};
+        weft::wait_group others;
+        others.go([&] {
+          weft::no_preemption alone;
+          stay_until(start);
+          for (int i = 0; i < 10; ++i) others.go([] {});
+          computes = true;
+          stay_until(over);
+        });
+        weft::sleep(a_moment);
         weft::no_preemption alone;
-        rt::P* here = rt::this_m()->p.load();
-        all_hold(rt::spoils::crumbs);
-        c.start();
-        CHECK(c.all_run());
-        CHECK(here->spoils_here.load() == rt::spoils::work);
+        start = true;
+        REQUIRE(stay_until(computes));
+        {
+          rt::runtime_scope inside;
+          rt::M* m = inside.m();
+          rt::P *mine = m->p.load(rt::relaxed), *victim = p_of(1 - mine->id);
+          auto steal = [&] {
+            rt::nanos now = 0, next_timer = 0;
+            rt::steal_result r = rt::steal_work(m, mine, rt::thief_takes::crumbs_too, &now, &next_timer);
+            CHECK(m->last_theft.from == victim);
+            m->last_theft = {};
+            if (r.g) rt::runqput(mine, r.g);
+            return victim->spoils_here.load(rt::relaxed);
+          };
+          using rt::spoils;
+          all_hold(spoils::crumbs);
+          CHECK(steal() == spoils::crumbs_not_judged);
+          CHECK(mine->spoils_here.load(rt::relaxed) == spoils::crumbs);
+          victim->progress_at_theft.store(0, rt::relaxed);
+          CHECK(steal() == spoils::work);
+          CHECK(mine->spoils_here.load(rt::relaxed) == spoils::work);
+          victim->spoils_here.store(spoils::crumbs, rt::relaxed);  // judged meanwhile, and nothing has moved
+          CHECK(steal() == spoils::work);
+        }
+        over = true;
+        others.wait();
       },
-      {.procs = 6});
+      {.procs = 2});
 }
 
 // resetspinning.
@@ -179,11 +218,40 @@ TEST_CASE("crumbs: who has to sleep in the poller wakes somebody for them") {
       {.procs = 2});
 }
 
+// S3 of one that has nobody to wake, while somebody has to sleep in the poller.
+TEST_CASE("crumbs: who has nobody to wake for them takes them") {
+  weft::run(
+      [] {
+        auto listener = weft::net::tcp_listener::bind("127.0.0.1:0");
+        auto waits = weft::spawn([&] {
+          std::error_code closed;
+          (void)listener.accept(closed);
+        });
+        weft::sleep(a_moment);
+        {
+          weft::no_preemption alone;
+          std::atomic<bool> over{false};
+          std::thread pessimist([&] {
+            while (!over) all_hold(rt::spoils::crumbs);
+          });
+          constexpr int n = 20;
+          std::atomic<int> ran{0};
+          for (int i = 0; i < n; ++i) weft::go([&] { ++ran; });
+          CHECK(stay_until([&] { return ran >= n - 1; }));  // the last one is runnext
+          over = true;
+          pessimist.join();
+          while (ran < n) weft::yield();
+        }
+        listener.close();
+      },
+      {.procs = 2, .max_threads = 2});
+}
+
 // Twenty thousand times a P has something to be stolen. Who came for all of it took it hundreds of times.
 TEST_CASE("crumbs: goroutines that do nothing stay on their P, mostly") {
   auto steals = [] {
     std::uint64_t n = 0;
-    for (std::uint32_t i = 0; i < rt::sched.procs.load(); ++i) n += p_of(i)->count.steals.get();
+    for (std::uint32_t i = 0; i < rt::sched.procs.load(rt::relaxed); ++i) n += p_of(i)->count.steals.get();
     return n;
   };
   weft::run(

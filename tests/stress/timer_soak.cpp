@@ -101,8 +101,8 @@ struct setting {
   time_point from, to;  // it is due between these
   setting(time_point before, duration d, time_point after) : from(plus(before, d)), to(plus(after + known_to, d)) {}
   setting() = default;
-  // When in a look the clock was read is known to some nanoseconds (deadline_clock.hpp). Never too early by that.
-  static constexpr duration known_to = 10ns;
+  // When in a look the clock was read is known to that (deadline_clock.hpp). Never too early.
+  static constexpr duration known_to = 50ns;
   static time_point plus(time_point t, duration d) {
     return d > 10000h || t == time_point::max() ? time_point::max() : t + std::max(d, duration::zero());
   }

@@ -351,6 +351,7 @@ G* find_runnable(M* m, bool* inherit) noexcept {
     G* local = local_one(m, p, inherit);
     if (ran || !local) *inherit = false;  // a timer made it ready, and not who ran before
     if (local) return local;
+    judge_last_theft(m, p);
     if (G* g = global_one(p, 0)) return g;
     if (G* g = take_newcomer(p)) return g;
     if (now == 0) now = nanotime();
@@ -362,7 +363,6 @@ G* find_runnable(M* m, bool* inherit) noexcept {
       if (p->runq.size() != 0) continue;  // it came alone, and might not pass what lay in the global queue by then
     }
     m->looks = 0;
-    judge_last_theft(m, p);
 
     // Spinning is for at most half of the busy Ps: it is work that may be in vain.
     if (m->spinning.load(relaxed) || may_spin()) {

@@ -25,6 +25,7 @@ struct theft {
   const P* to = nullptr;
   std::uint64_t at = 0;          // cpu_ticks
   std::uint64_t dispatches = 0;  // of `to` by then
+  std::uint64_t progress = 0;    // of `from`
   std::uint32_t count = 0;
 };
 

@@ -62,13 +62,17 @@ void count_in(M* m, std::uint64_t ticks, std::uint32_t count) noexcept {
   m->theft_takes_x8 = m->theft_takes_x8 == 0 ? 8 * ticks : m->theft_takes_x8 - m->theft_takes_x8 / 8 + ticks;
 }
 
-// What a thief finds who takes crumbs, too.
-spoils found_at(P* victim) noexcept {
-  const spoils s = victim->spoils_here.load(relaxed);
-  if (s == spoils::work) return s;
-  const std::uint64_t now = progress(victim), before = victim->progress_at_theft.load(relaxed);
+// All who look for work read it.
+void call(P* p, spoils now, spoils before) noexcept {
+  if (now != before) p->spoils_here.store(now, relaxed);
+}
+
+// What a thief finds there who takes crumbs, too.
+spoils found_of(P* victim, spoils before) noexcept {
+  if (before == spoils::work) return before;
+  const std::uint64_t now = progress(victim), at_theft = victim->progress_at_theft.load(relaxed);
   victim->progress_at_theft.store(now, relaxed);
-  return s == spoils::crumbs_not_judged || now == before ? spoils::work : spoils::crumbs_not_judged;
+  return before == spoils::crumbs_not_judged || now == at_theft ? spoils::work : spoils::crumbs_not_judged;
 }
 
 G* steal_from(M* m, P* mine, P* victim) noexcept {
@@ -78,10 +82,11 @@ G* steal_from(M* m, P* mine, P* victim) noexcept {
   const std::uint64_t end = cpu_ticks();
   const std::uint32_t count = mine->runq.size() + 1;
   count_in(m, end - begin, count);
-  m->last_theft = {victim, mine, end, dispatches(mine), count};
-  const spoils found = found_at(victim);
-  victim->spoils_here.store(found, relaxed);
-  mine->spoils_here.store(found == spoils::work ? spoils::work : spoils::crumbs, relaxed);  // where they lie now
+  m->last_theft = {victim, mine, end, dispatches(mine), progress(victim), count};
+  const spoils before = victim->spoils_here.load(relaxed), found = found_of(victim, before);
+  call(victim, found, before);
+  // They lie there now, and others shall see them.
+  if (found == spoils::work) call(mine, spoils::work, mine->spoils_here.load(relaxed));
   mine->count.steals.add();
   return g;
 }
@@ -106,11 +111,13 @@ void judge_last_theft(M* m, const P* mine) noexcept {
   const theft t = std::exchange(m->last_theft, {});
   if (!t.from || t.to != mine) return;
   const std::uint64_t ran = std::min<std::uint64_t>(t.count, dispatches(mine) - t.dispatches);
+  if (ran == 0) return;
   const spoils before = t.from->spoils_here.load(relaxed);
+  const bool moves = progress(t.from) != t.progress;  // else something long runs there
   const bool less = ran_for_less(cpu_ticks() - t.at, ran, m->theft_takes_x8, before);
-  const spoils after = less ? spoils::crumbs : spoils::work;
+  const spoils after = less && moves ? spoils::crumbs : spoils::work;
+  call(t.from, after, before);
   if (after == before) return;
-  t.from->spoils_here.store(after, relaxed);
   // The dozer may have passed them by.
   if (after == spoils::work && !t.from->runq.ring_empty() && sched.idle_ps.load(seq_cst) != 0) wakep();
 }

@@ -62,11 +62,17 @@ TEST_CASE("crumbs: a thief that comes back judges by how long it had to run what
         struct took {
           std::uint64_t ticks;
           std::uint32_t count = 1, ran = 1;
+          bool victim_moved = true;
         };
         auto judge = [&](rt::spoils before, took t, const rt::P* to) {
           victim->spoils_here.store(before, rt::relaxed);
           m->theft_takes_x8 = 8 * theft;
-          m->last_theft = {victim, to, rt::cpu_ticks() - t.ticks, rt::dispatches(mine) - t.ran, t.count};
+          m->last_theft = {victim,
+                           to,
+                           rt::cpu_ticks() - t.ticks,
+                           rt::dispatches(mine) - t.ran,
+                           rt::progress(victim) - (t.victim_moved ? 1 : 0),
+                           t.count};
           rt::judge_last_theft(m, mine);
           CHECK_FALSE(m->last_theft.from);
           return victim->spoils_here.load(rt::relaxed);
@@ -83,6 +89,11 @@ TEST_CASE("crumbs: a thief that comes back judges by how long it had to run what
         CHECK(judge(spoils::work, {3 * theft, 3, 3}, mine) == spoils::crumbs);
         CHECK(judge(spoils::work, {3 * theft, 2, 1}, mine) == spoils::work);
         CHECK(judge(spoils::work, {3 * theft, 1, 2}, mine) == spoils::work);
+        CHECK(judge(spoils::work, {theft / 100, 1, 0}, mine) == spoils::work);
+        CHECK(judge(spoils::crumbs, {5 * theft, 1, 0}, mine) == spoils::crumbs);
+        // Something long runs at the victim's.
+        CHECK(judge(spoils::work, {theft / 100, 1, 1, false}, mine) == spoils::work);
+        CHECK(judge(spoils::crumbs, {theft / 100, 1, 1, false}, mine) == spoils::work);
         // It lost its P meanwhile.
         CHECK(judge(spoils::work, {theft / 100}, victim) == spoils::work);
       },
@@ -159,7 +170,6 @@ TEST_CASE("crumbs: what is not judged at the next theft was work, and what lies 
           using rt::spoils;
           all_hold(spoils::crumbs);
           CHECK(steal() == spoils::crumbs_not_judged);
-          CHECK(mine->spoils_here.load(rt::relaxed) == spoils::crumbs);
           victim->progress_at_theft.store(0, rt::relaxed);
           CHECK(steal() == spoils::work);
           CHECK(mine->spoils_here.load(rt::relaxed) == spoils::work);

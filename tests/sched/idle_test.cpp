@@ -2,8 +2,7 @@
 // of its steps is done where it calls another file: the linker puts functions of this test in between.
 //
 // Kills these mutants (tests/mutants): doze-*, comes-by-*, poller-no-second-look, pin-poller-does-not-look,
-// crumbs-end-the-doze,
-// look-leaves-what-came.
+// crumbs-end-the-doze.
 
 #include "netpoll/netpoll.hpp"
 #include "sched/io.hpp"

@@ -23,6 +23,32 @@ void all_hold(rt::spoils s) {
   for (std::uint32_t i = 0; i < rt::sched.procs.load(rt::relaxed); ++i) p_of(i)->spoils_here.store(s, rt::relaxed);
 }
 
+// Somebody who says so all the time.
+class pessimist {
+ public:
+  ~pessimist() {
+    over_ = true;
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> over_{false};
+  std::thread thread_{[this] {
+    while (!over_) all_hold(rt::spoils::crumbs);
+  }};
+};
+
+// A goroutine that waits for a descriptor.
+struct waits_for_io {
+  weft::net::tcp_listener listener = weft::net::tcp_listener::bind("127.0.0.1:0");
+  weft::task<void> goroutine = weft::spawn([this] {
+    std::error_code closed;
+    (void)listener.accept(closed);
+  });
+
+  ~waits_for_io() { listener.close(); }
+};
+
 // Goroutines that are made ready in the ring of the caller's P. Each computes until all of them do.
 class crowd {
  public:
@@ -189,14 +215,9 @@ TEST_CASE("crumbs: who takes some wakes somebody for the others") {
         for (int i = 0; i < 3; ++i) {
           crowd c(3);
           weft::no_preemption alone;
-          std::atomic<bool> over{false};
-          std::thread pessimist([&] {
-            while (!over) all_hold(rt::spoils::crumbs);
-          });
+          pessimist all_the_time;
           c.start();
           CHECK(c.all_run());
-          over = true;
-          pessimist.join();
         }
       },
       {.procs = 4});
@@ -206,11 +227,7 @@ TEST_CASE("crumbs: who takes some wakes somebody for the others") {
 TEST_CASE("crumbs: who has to sleep in the poller wakes somebody for them") {
   weft::run(
       [] {
-        auto listener = weft::net::tcp_listener::bind("127.0.0.1:0");
-        auto waits = weft::spawn([&] {
-          std::error_code closed;
-          (void)listener.accept(closed);
-        });
+        waits_for_io waits;
         for (int i = 0; i < 3; ++i) {
           sleeper one, another;
           weft::sleep(a_moment);
@@ -223,7 +240,6 @@ TEST_CASE("crumbs: who has to sleep in the poller wakes somebody for them") {
           rt::netpoll_break();
           if (woken) CHECK(one.runs());
         }
-        listener.close();
       },
       {.procs = 2});
 }
@@ -232,27 +248,17 @@ TEST_CASE("crumbs: who has to sleep in the poller wakes somebody for them") {
 TEST_CASE("crumbs: who has nobody to wake for them takes them") {
   weft::run(
       [] {
-        auto listener = weft::net::tcp_listener::bind("127.0.0.1:0");
-        auto waits = weft::spawn([&] {
-          std::error_code closed;
-          (void)listener.accept(closed);
-        });
+        waits_for_io waits;
         weft::sleep(a_moment);
         {
           weft::no_preemption alone;
-          std::atomic<bool> over{false};
-          std::thread pessimist([&] {
-            while (!over) all_hold(rt::spoils::crumbs);
-          });
+          pessimist all_the_time;
           constexpr int n = 20;
           std::atomic<int> ran{0};
           for (int i = 0; i < n; ++i) weft::go([&] { ++ran; });
           CHECK(stay_until([&] { return ran >= n - 1; }));  // the last one is runnext
-          over = true;
-          pessimist.join();
           while (ran < n) weft::yield();
         }
-        listener.close();
       },
       {.procs = 2, .max_threads = 2});
 }

@@ -65,8 +65,8 @@ bool may_pass(P* p, bool is_one) noexcept {
   return true;
 }
 
-// Without blocking. A goroutine to run now, or null: those it woke are queued, and one that comes alone, too, if it may
-// not pass. Nor if somebody looked within `pause`.
+// Without blocking, and not if somebody looked within `pause`; 0: there is nothing else to run. A goroutine to run now,
+// or null: those it woke are queued, and one that comes alone, too, if it may not pass.
 G* look_at_poller(P* p, nanos now, nanos pause) noexcept {
   if (!anybody_waits_for_io()) return nullptr;
   nanos last = sched.last_poll.load(relaxed);
@@ -80,7 +80,7 @@ G* look_at_poller(P* p, nanos now, nanos pause) noexcept {
   if (looks) poll_network(0, woken);
   if (pause == 0) sched.somebody_looks.store(false, release);
   if (!looks) return nullptr;
-  if (!may_pass(p, woken.size() == 1)) {
+  if (pause != 0 && !may_pass(p, woken.size() == 1)) {
     ready_all(woken);
     return nullptr;
   }
@@ -120,10 +120,6 @@ bool some_m_idles() noexcept {
   return sched.idle_m_list != nullptr;
 }
 
-bool poller_lacks_sleeper(nanos (*next_timer)() noexcept) noexcept {
-  return sched.last_poll.load(seq_cst) != 0 && (anybody_waits_for_io() || next_timer() != 0);
-}
-
 // The earliest timer, stopped ones mostly left out (timer_heap::tidy): nobody shall sleep for them, and they shall not
 // hide a deadlock.
 nanos tidy_timers() noexcept {
@@ -139,7 +135,7 @@ P* recheck_queues(thief_takes* what) noexcept {
   if (seen == queued::nothing) return nullptr;
   if (seen == queued::crumbs) {
     if (sched.dozer.load(seq_cst)) return nullptr;
-    if (poller_lacks_sleeper(tidy_timers) && some_m_idles()) {
+    if (poller_is_wanted() && some_m_idles()) {
       wakep(help::soon);  // that one may doze when this M sleeps in the poller
       if (!sched.threads_lack.load(seq_cst)) return nullptr;
     }
@@ -169,7 +165,7 @@ bool doze(M* m) noexcept {
   if (m->pins != 0) return false;  // they would not end its sleep
   while (sched.help_wanted.exchange(false, relaxed) && sched.idle_ps.load(relaxed) < sched.procs.load(relaxed)) {
     if (sched.shutting_down.load(relaxed) || sched.world_stopping.load(relaxed)) return false;
-    if (poller_lacks_sleeper(earliest_timer)) return false;
+    if (poller_is_wanted()) return false;
     M* nobody = nullptr;
     if (!sched.dozer.compare_exchange_strong(nobody, m, seq_cst, relaxed)) return false;    // D1
     if (look_beyond_next() != queued::work) m->parked.sleep_until(nanotime() + doze_time);  // D2
@@ -346,7 +342,7 @@ G* find_runnable(M* m, bool* inherit) noexcept {
     }
 
     if (ran && !may_pass(p, true)) {
-      if (G* next = p->runq.get_next()) put_back(p, next);
+      next_behind_others(p);
     }
     G* local = local_one(m, p, inherit);
     if (ran || !local) *inherit = false;  // a timer made it ready, and not who ran before
@@ -360,7 +356,6 @@ G* find_runnable(M* m, bool* inherit) noexcept {
     if (m->looks < looks_before_stealing) {
       ++m->looks;
       if (G* g = look_at_poller(p, now, 0)) return g;
-      if (p->runq.size() != 0) continue;  // it came alone, and might not pass what lay in the global queue by then
     }
     m->looks = 0;
 

@@ -6,7 +6,17 @@
 namespace weft::rt {
 
 G* find_runnable(M* m, bool* inherit) noexcept;
-void time_is_up(P* p) noexcept;   // by p's owner: a time slice was used up, so the next one that is woken may go first
+void time_is_up(P* p) noexcept;  // by p's owner: a time slice was used up, so the next one that is woken may go first
+
+// Whether find_runnable has to be gone by before m runs what its P has next: somebody asked for something, or it is
+// time to look at timers and the poller, or at the global queue.
+inline bool dispatcher_is_due(const M* m, const P* p) noexcept {
+  if (m->requests.load(relaxed) != 0) return true;
+  std::uint64_t look = p->next_look.load(relaxed);
+  if (look != 0 && cpu_ticks() >= look) return true;
+  return sched.global_size.load(relaxed) != 0 && is_turn_of_global_queue(p);
+}
+
 nanos earliest_timer() noexcept;  // of all Ps; 0: none
 
 }  // namespace weft::rt

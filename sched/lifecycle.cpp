@@ -207,6 +207,7 @@ void start_runtime(const scheduler_options& options) {
     p->status.store(p_status::idle, relaxed);
     p->next_look.store(p->timers.size() != 0, relaxed);
     p->has_turn.store(false, relaxed);
+    p->spoils_here.store(spoils::work, relaxed);
     idle_p_put(p);
   }
   let_threads_wait_for_io();

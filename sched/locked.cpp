@@ -2,7 +2,8 @@
 //
 // The goroutine runs on no other M, and the M runs no other goroutine. When another M picks the goroutine from a queue
 // it passes its P to the M that waits for it (start_locked_m); when the goroutine parks, its M passes the P on and
-// sleeps until then (stop_locked_m).
+// sleeps until then (stop_locked_m). Where two such goroutines talk, the P goes from thread to thread: an untied M in
+// between, as in Go, would only pass it on.
 //
 // So there has to be an M to pass the P to, whatever the limits on threads are: it runs the timers, the poller and the
 // other goroutines. Beside tied Ms one at least is untied. Whoever is about to tie the last one starts another first,
@@ -14,9 +15,11 @@
 
 #include "sched/locked.hpp"
 
+#include "sched/find.hpp"
 #include "sched/lifecycle.hpp"
 #include "sched/park.hpp"
 #include "sched/proc.hpp"
+#include "sched/runqueues.hpp"
 
 #include <cerrno>
 #include <utility>
@@ -103,19 +106,6 @@ void unlock_os_thread(M* m) noexcept {
   give_tie_back();
 }
 
-void stop_locked_m(M* m) noexcept {
-  if (m->p.load(relaxed)) handoffp(releasep(m));
-  {
-    lock_guard hold(sched.mutex);
-    if (sched.shutting_down.load(relaxed)) return;
-    ++sched.idle_locked_ms;
-    check_dead();
-  }
-  m->parked.sleep();
-  m->parked.clear();
-  if (P* p = std::exchange(m->next_p, nullptr)) acquirep(m, p);
-}
-
 namespace {
 
 // Under sched.mutex. The M that waits for g goes on with p.
@@ -123,11 +113,42 @@ void pass_to_owner(G* g, P* p) noexcept {
   auto* owner = static_cast<M*>(g->tied_to);
   --sched.idle_locked_ms;
   if (sched.shutting_down.load(relaxed)) return;  // it was woken for that, and may be gone
+  sched.thread_wakeups.fetch_add(1, relaxed);
   owner->next_p = p;
   owner->parked.wakeup();  // under the lock, as in wake_idle_m
 }
 
+// What p has next, if that is locked and p has nothing else to do; else null. For another thread it is not worth more
+// than what lies in the ring, and it begins a time slice of its own each time: so where others wait it goes behind
+// them, or two that talk would keep them from running.
+G* next_that_is_locked(const M* m, P* p) noexcept {
+  if (!p->runq.ring_empty()) {
+    next_behind_others(p);
+    return nullptr;
+  }
+  const G* next = p->runq.peek_next();
+  if (!next || !next->locked_to_thread() || dispatcher_is_due(m, p)) return nullptr;
+  return p->runq.get_next();  // the same, or a thief was faster
+}
+
 }  // namespace
+
+void stop_locked_m(M* m) noexcept {
+  P* p = m->p.load(relaxed);
+  G* next = p ? next_that_is_locked(m, p) : nullptr;
+  if (p) releasep(m);
+  if (p && !next) handoffp(p);
+  {
+    lock_guard hold(sched.mutex);
+    if (sched.shutting_down.load(relaxed)) return;
+    if (next) pass_to_owner(next, p);
+    ++sched.idle_locked_ms;
+    check_dead();
+  }
+  m->parked.sleep();
+  m->parked.clear();
+  if (P* passed = std::exchange(m->next_p, nullptr)) acquirep(m, passed);
+}
 
 void start_locked_m(M* m, G* g) noexcept {
   P* p = releasep(m);

@@ -2,6 +2,7 @@
 
 #include "runtime/stack_use.hpp"
 #include "sched/blocks.hpp"
+#include "sched/find.hpp"
 #include "sched/hazard.hpp"
 #include "sched/latency.hpp"
 #include "sched/locked.hpp"
@@ -18,13 +19,9 @@ namespace weft::rt {
 
 namespace {
 
-// Whether the M has to go by its scheduler loop before it runs the next goroutine: somebody asked for something, it is
-// time to look at timers and the poller, or at the global queue, or the thread is tied to its goroutine.
-inline bool must_visit_scheduler(M* m, P* p) noexcept {
-  if (m->requests.load(relaxed) != 0 || m->g->locked_to_thread()) return true;
-  std::uint64_t look = p->next_look.load(relaxed);
-  if (look != 0 && cpu_ticks() >= look) return true;
-  return sched.global_size.load(relaxed) != 0 && is_turn_of_global_queue(p);
+// Whether the M has to go by its scheduler loop before it runs the next goroutine.
+inline bool must_visit_scheduler(const M* m, const P* p) noexcept {
+  return m->g->locked_to_thread() || dispatcher_is_due(m, p);
 }
 
 // Two that make each other runnext share a time slice. So that it does not get long, now and then the one at the head
@@ -290,6 +287,7 @@ M* yield_now(M* m) noexcept {
   p->count.yields.add();
   if (WEFT_UNLIKELY(stack_canaries_in_use())) stack_check_canary(g);
   if (WEFT_UNLIKELY(must_visit_scheduler(m, p))) {
+    if (g->locked_to_thread()) next_behind_others(p);  // before g: with g in the ring it would come behind it
     g->set_state(g_state::running, g_state::runnable);
     return suspend(m, queue_again, nullptr);
   }

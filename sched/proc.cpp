@@ -456,13 +456,9 @@ bool timer_wants_poller() noexcept {
   return timer != 0 && timer - nanotime() < sysmon_sees_it;
 }
 
-namespace {
-
 bool poller_is_wanted() noexcept {
   return (sched.last_poll.load(seq_cst) != 0 && anybody_waits_for_io()) || timer_wants_poller();
 }
-
-}  // namespace
 
 void start_spinning(M* m) noexcept {
   m->spinning.store(true, relaxed);

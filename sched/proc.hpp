@@ -16,6 +16,7 @@ void wakep(help h = help::now) noexcept;
 void start_spinning(M* m) noexcept;
 void resetspinning(M* m) noexcept;
 bool timer_wants_poller() noexcept;  // nobody sleeps there, and sysmon might be too late for a timer
+bool poller_is_wanted() noexcept;    // the same, or somebody waits for a descriptor
 
 // --- an M
 void start_first_m();                       // throws std::system_error: without a thread nothing would ever run

@@ -39,4 +39,9 @@ inline void put_back(P* p, G* g) noexcept {
   if (sched.idle_ps.load(seq_cst) != 0) wakep();  // A2
 }
 
+// What is next on p goes behind those in its ring.
+inline void next_behind_others(P* p) noexcept {
+  if (G* next = p->runq.get_next()) put_back(p, next);
+}
+
 }  // namespace weft::rt

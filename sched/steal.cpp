@@ -15,9 +15,9 @@
 //
 //     who makes work ready in a ring of crumbs      an M that finds nothing else
 //     A1  append it                                 S1, S2 as in proc.cpp
-//     A2  spinning != 0: wakes no dozer             S3  crumbs: is there a dozer? If not, does the poller lack a
-//         else wakes one M, as for any work             sleeper, and does another M idle? Then wakes that one, and
-//                                                       goes to the poller itself; else takes them
+//     A2  spinning != 0: wakes no dozer             S3  crumbs: is there a dozer? If not, is the poller wanted
+//         else wakes one M, as for any work             (proc.cpp), and does another M idle? Then wakes that one,
+//                                                       and goes to the poller itself; else takes them
 //     an M that found something                     the dozer
 //     S2, then S3; only crumbs: wakes one M         D4  looks at every queue, and takes crumbs
 //
@@ -116,11 +116,7 @@ void judge_last_theft(M* m, const P* mine) noexcept {
   const spoils before = t.from->spoils_here.load(relaxed);
   const bool moves = progress(t.from) != t.progress;  // else something long runs there
   const bool less = ran_for_less(cpu_ticks() - t.at, ran, m->theft_takes_x8, before);
-  const spoils after = less && moves ? spoils::crumbs : spoils::work;
-  if (after == before) return;
-  set_spoils(t.from, after);
-  // The dozer may have passed them by.
-  if (after == spoils::work && !t.from->runq.ring_empty() && sched.idle_ps.load(seq_cst) != 0) wakep();
+  set_spoils(t.from, less && moves ? spoils::crumbs : spoils::work);
 }
 
 // Four rounds over all Ps in random order: half a ring; in the last round timers and runnext, too.

@@ -20,10 +20,10 @@ P* p_for_timers(M* m) noexcept {
 }
 
 // "comes by": the last goroutine of m's P has just parked. m goes on to find_runnable and, if it finds nothing, sleeps
-// until this timer itself. If it finds work, `schedule` sends another M for a timer within 40 ms (timer_wants_poller);
-// sysmon sees to later ones. Not if somebody sleeps in the poller: that sleep may be too long, and `schedule` sends
-// nobody then. Whoever goes to sleep there after that look sees the timer (P2). The model is tests/model/poller.pml,
-// -DCOMES_BY.
+// until this timer itself; if it is tied to a goroutine, handoffp tells of the timer. If it finds work, `schedule`
+// sends another M for a timer within 40 ms (timer_wants_poller); sysmon sees to later ones. Not if somebody sleeps in
+// the poller: that sleep may be too long, and `schedule` sends nobody then. Whoever goes to sleep there after that look
+// sees the timer (P2). The model is tests/model/poller.pml, -DCOMES_BY.
 bool comes_by(M* m, P* p) noexcept { return m && m->g == &m->g0 && p->runq.empty(); }
 
 void armed(M* m, P* p, nanos when, bool earliest) noexcept {

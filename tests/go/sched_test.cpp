@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <fcntl.h>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -552,6 +554,76 @@ TEST_CASE("lock_os_thread: channels, timers and blocking calls between locked go
     c.close();
     w.wait();
   });
+}
+
+// main, which is locked, talks to another goroutine until `over`, or for `limit` words. True: until `over`.
+static bool talk(bool both_locked, const std::function<bool()>& over, int limit = std::numeric_limits<int>::max()) {
+  chan<int> c, d;
+  weft::wait_group w;
+  w.go([=] {
+    if (both_locked) weft::lock_os_thread();
+    for (int v : c) d.send(v);
+  });
+  bool is_over = false;
+  for (auto end = clock::now() + late; !is_over && limit > 0 && clock::now() < end; --limit) {
+    c.send(1);
+    d.recv();
+    is_over = over();
+  }
+  c.close();
+  w.wait();
+  return is_over;
+}
+
+TEST_CASE("lock_os_thread: two that talk do not keep others from running, nor timers") {
+  for (bool both : {true, false}) {
+    weft::run(
+        [both] {
+          weft::lock_os_thread();
+          std::atomic<bool> ran{false}, slept{false};
+          weft::wait_group w;
+          w.go([&] { ran = true; });
+          CHECK(talk(both, [&] { return ran.load(); }));
+          w.go([&] {
+            weft::sleep(1ms);
+            slept = true;
+          });
+          CHECK(talk(both, [&] { return slept.load(); }));
+          w.wait();
+        },
+        {.procs = 1});
+  }
+}
+
+TEST_CASE("lock_os_thread: the P goes straight from one locked goroutine to the next") {
+  weft::run(
+      [] {
+        weft::lock_os_thread();
+        talk(
+            true, [] { return false; }, 1);
+        const auto before = weft::runtime_stats().thread_wakeups;
+        const auto words = static_cast<std::uint64_t>(fewer(1000));
+        talk(
+            true, [] { return false; }, static_cast<int>(words));
+        CHECK(weft::runtime_stats().thread_wakeups - before < 3 * words);  // one there, one back, and now and then more
+      },
+      {.procs = 1});
+}
+
+TEST_CASE("lock_os_thread: yield lets go first what is ready") {
+  weft::run(
+      [] {
+        weft::lock_os_thread();
+        for (int i = 0; i < 20; ++i) {
+          int ran = 0;
+          weft::wait_group w;
+          for (int k = 0; k <= i % 3; ++k) w.go([&] { ++ran; });
+          weft::yield();
+          CHECK(ran == i % 3 + 1);
+          w.wait();
+        }
+      },
+      {.procs = 1});
 }
 
 TEST_CASE("lock_os_thread: ends with its goroutine, and main may return while it is locked") {

@@ -77,7 +77,7 @@ struct sleeper {
   ~sleeper() { c.close(); }
 };
 
-// A goroutine that computes on the other P until it is told to stop.
+// A goroutine that computes on the other P until it is told to stop. Once it does, those started before it wait.
 struct neighbour {
   std::atomic<bool> computes{false}, over{false};
   weft::task<void> goroutine = weft::spawn([this] {
@@ -86,6 +86,10 @@ struct neighbour {
     stay_until(over);
   });
 
+  neighbour() {
+    weft::sleep(a_moment);
+    stay_until(computes);
+  }
   ~neighbour() { over = true; }
 };
 

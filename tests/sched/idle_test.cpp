@@ -11,13 +11,7 @@
 #include "tests/sched/helpers.hpp"
 #include "tests/support/catch.hpp"
 
-#include <weft/net.hpp>
-
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <optional>
-#include <sys/socket.h>
-#include <unistd.h>
 
 using namespace weft::test;
 using weft::chan;
@@ -134,8 +128,6 @@ TEST_CASE("doze: who dozes has seen what was made ready before") {
         for (int i = 0; i < 3; ++i) {
           sleeper one, another;
           neighbour other;
-          weft::sleep(a_moment);
-          stay_until(other.computes);
           weft::no_preemption alone;
           doze_for dozing(doze::until_woken);
           held_scheduler held;
@@ -157,8 +149,6 @@ TEST_CASE("doze: nobody ends it for crumbs, but for work") {
         for (int i = 0; i < 3; ++i) {
           sleeper one, another, third;
           neighbour other;
-          weft::sleep(a_moment);
-          stay_until(other.computes);
           weft::no_preemption alone;
           doze_for dozing(doze::until_woken);
           rt::sched.help_wanted.store(true, rt::relaxed);
@@ -180,8 +170,6 @@ TEST_CASE("doze: who was taken off waits for the wake-up") {
   weft::run(
       [] {
         neighbour other;
-        weft::sleep(a_moment);
-        stay_until(other.computes);
         weft::no_preemption alone;
         rt::M* dozer = nullptr;
         {
@@ -205,8 +193,6 @@ TEST_CASE("doze: what lies in runnext is seen after it, however often help is wa
         for (int i = 0; i < 3; ++i) {
           sleeper one;
           neighbour other;
-          weft::sleep(a_moment);
-          stay_until(other.computes);
           weft::no_preemption alone;
           doze_for dozing(doze::with_help_wanted);
           rt::sched.help_wanted.store(true, rt::relaxed);
@@ -266,89 +252,6 @@ TEST_CASE("poller: nobody sleeps there whose pinned goroutine was made ready bef
         rt::netpoll_break();
       },
       {.procs = 2});
-}
-
-// --- a look at the poller
-
-namespace {
-
-// An event that comes after an M's first look, alone. At the second one it may not pass what a thread puts into the
-// global queue meanwhile; and when it is queued, another M has taken that.
-class overtaken_event {
- public:
-  static void comes() { stage_ = seen_once; }
-  static bool looks_first() {
-    int at = seen_once;
-    return stage_.compare_exchange_strong(at, seen_twice);
-  }
-  static void looked(const rt::g_list& woken) {
-    int at = seen_twice;
-    if (woken.size() != 1 || !stage_.compare_exchange_strong(at, overtaken)) return;
-    rt::sched.global_size.store(1, rt::seq_cst);
-  }
-  static void is_queued() {
-    int at = overtaken;
-    if (stage_.compare_exchange_strong(at, none)) rt::sched.global_size.store(0, rt::seq_cst);
-  }
-
- private:
-  enum { none, seen_once, seen_twice, overtaken };
-  static inline std::atomic<int> stage_{none};
-};
-
-// To a port of this machine; done when it is accepted, or waits for that.
-void connect_to(std::uint16_t port) {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(port);
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  CHECK(::connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
-  ::close(fd);
-}
-
-}  // namespace
-
-extern "C" void __real__ZN4weft2rt12poll_networkElRNS0_6g_listE(rt::nanos, rt::g_list&);
-extern "C" void __wrap__ZN4weft2rt12poll_networkElRNS0_6g_listE(rt::nanos delay, rt::g_list& woken) {
-  const bool looks = delay == 0 && rt::this_m() && rt::this_m()->p.load(rt::relaxed);
-  if (looks && overtaken_event::looks_first()) return;
-  __real__ZN4weft2rt12poll_networkElRNS0_6g_listE(delay, woken);
-  if (looks) overtaken_event::looked(woken);
-}
-
-extern "C" void __real__ZN4weft2rt9ready_allERNS0_6g_listE(rt::g_list&);
-extern "C" void __wrap__ZN4weft2rt9ready_allERNS0_6g_listE(rt::g_list& gs) {
-  overtaken_event::is_queued();
-  __real__ZN4weft2rt9ready_allERNS0_6g_listE(gs);
-}
-
-TEST_CASE("look: what the poller has, and may not pass, is not left on a P that idles") {
-  weft::run(
-      [] {
-        auto listener = weft::net::tcp_listener::bind("127.0.0.1:0");
-        const std::uint16_t port = listener.local_endpoint().port();
-        std::atomic<bool> accepted{false};
-        auto waits = weft::spawn([&] {
-          std::error_code failed;
-          (void)listener.accept(failed);
-          accepted = true;
-        });
-        weft::sleep(a_moment);
-        std::atomic<bool> computes{false}, over{false};
-        auto other = weft::spawn([&] {
-          weft::no_preemption alone;
-          computes = true;
-          stay_until(over);
-          connect_to(port);
-          overtaken_event::comes();
-        });
-        REQUIRE(eventually([&] { return computes.load(); }));
-        weft::no_preemption alone;
-        over = true;
-        CHECK(stay_until(accepted));
-      },
-      {.procs = 2, .max_threads = 2});
 }
 
 // --- comes_by (timing.cpp): the last goroutine of a P goes to sleep, and its M has told nobody of the timer

@@ -133,8 +133,6 @@ TEST_CASE("crumbs: an M that has given up its P takes those that were made ready
         for (int i = 0; i < 3; ++i) {
           sleeper one, another;
           neighbour other;
-          weft::sleep(a_moment);
-          stay_until(other.computes);
           weft::no_preemption alone;
           held_scheduler held;
           all_hold(rt::spoils::crumbs);

@@ -86,8 +86,6 @@ TEST_CASE("wake: an M that has given up its P sees what was made ready before") 
         for (int i = 0; i < 3; ++i) {
           sleeper one;
           neighbour other;
-          weft::sleep(a_moment);
-          stay_until(other.computes);
           weft::no_preemption alone;
           held_scheduler held;
           other.over = true;

@@ -80,7 +80,8 @@ void write_deadline_passed(timer* t, std::uint64_t seq, nanos) noexcept {
 bool arm(timer_heap& here, poll_desc* pd, poll_mode m, nanos deadline) {
   poll_desc::direction& d = pd->at(m);
   auto passed = m == poll_mode::read ? read_deadline_passed : write_deadline_passed;
-  bool earliest = change_timer(here, &d.passing, {deadline, 0, passed, d.seq + 1}).earliest;
+  if (!d.passing) d.passing = new poll_desc::deadline_timer(pd);
+  bool earliest = change_timer(here, d.passing, {deadline, 0, passed, d.seq + 1}).earliest;
   ++d.seq;
   return earliest;
 }
@@ -161,16 +162,20 @@ nanos poll_time_left(poll_desc* pd, poll_mode m) noexcept {
 }
 
 void poll_evict(poll_desc* pd, g_list& woken) noexcept {
-  timer* timers[] = {&pd->read.passing, &pd->write.passing};
+  timer* timers[2];
   {
     lock_guard hold(pd->mutex);
+    timers[0] = pd->read.passing;
+    timers[1] = pd->write.passing;
     ++pd->read.seq;
     ++pd->write.seq;
     publish(pd, true);
     if (G* g = unblock(pd->read, poll_desc::nil)) woken.push_back(g);
     if (G* g = unblock(pd->write, poll_desc::nil)) woken.push_back(g);
   }
-  for (timer* t : timers) del_timer(t, nullptr);
+  for (timer* t : timers) {
+    if (t) del_timer(t, nullptr);
+  }
 }
 
 void poll_free(poll_desc* pd) noexcept {
@@ -240,7 +245,7 @@ deadline_result poll_set_deadline(timer_heap& here, poll_desc* pd, poll_mode m, 
   if (deadline > 0) {
     r = {arm(here, pd, m, deadline), deadline};
   } else {
-    del_timer(&d.passing, nullptr);
+    if (d.passing) del_timer(d.passing, nullptr);
     ++d.seq;
   }
   d.deadline = deadline;

@@ -21,14 +21,14 @@
 //
 // One goroutine waits per direction; others take turns above (api/src/net).
 //
-// Deadlines: a timer each, with a sequence number that grows whenever the deadline is set or the descriptor is
-// closed; a timer that fires with an old number is stale and does nothing.
+// Deadlines: a timer each, made when one is first set, with a sequence number that grows whenever the deadline is set
+// or the descriptor is closed; a timer that fires with an old number is stale and does nothing.
 //
 // `info` is one word published for lock-free readers (prepare_wait): closing, read deadline passed, write
 // deadline passed, and the event tag. It is written under the descriptor's lock.
 //
-// Memory: descriptors are never freed and never become anything else, so a stale event may look at one. The tag
-// is also in the epoll data: an event of an earlier use of the descriptor is recognised and dropped.
+// Memory: descriptors and their timers are never freed and never become anything else, so a stale event may look at
+// one. The tag is also in the epoll data: an event of an earlier use of the descriptor is recognised and dropped.
 #pragma once
 
 #include "runtime/g.hpp"
@@ -52,23 +52,22 @@ struct poll_desc {
   };
 
   struct direction {
-    explicit direction(poll_desc* pd) noexcept : passing(pd) {}
     atomic<std::uintptr_t> word{nil};
     nanos deadline = 0;  // 0: none, < 0: passed
     std::uint64_t seq = 0;
-    deadline_timer passing;
+    deadline_timer* passing = nullptr;  // under the mutex; once made it stays
   };
 
   // info bits
   static constexpr std::uint32_t closing = 1, read_passed = 2, write_passed = 4, tag_shift = 8;
 
   atomic<std::uint32_t> info{0};
-  atomic<bool> special{false};  // an event has told of more than bytes to read: the end, an error, urgent data
-  lock mutex{lock_rank::poll_desc};
   int fd = -1;
-  bool registered = false;  // by who opens and frees it; and in the child of a fork(), by poll_open_again
-  direction read{this};
-  direction write{this};
+  atomic<bool> special{false};  // an event has told of more than bytes to read: the end, an error, urgent data
+  bool registered = false;      // by who opens and frees it; and in the child of a fork(), by poll_open_again
+  lock mutex{lock_rank::poll_desc};
+  direction read;
+  direction write;
   poll_desc* next = nullptr;       // free list
   poll_desc* next_made = nullptr;  // of all there are; does not change
 

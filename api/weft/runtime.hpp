@@ -33,15 +33,15 @@ struct options {
   // How often the runtime does its housekeeping: gives the memory of free stacks back, for example. Less than 1 ms
   // counts as 1 ms.
   std::chrono::nanoseconds force_tick_period = std::chrono::minutes(2);
-  // When main has returned: how long run() waits for goroutines that compute or block.
-  std::chrono::nanoseconds shutdown_grace = std::chrono::seconds(1);
-  // Keep record of how much of their stacks goroutines use: stack_high_water(). Each then ends some microseconds later.
-  bool measure_stacks = false;
   // Report "all goroutines are asleep" and exit with code 2. A timer whose channel nobody waits for wakes nobody.
   bool deadlock_check = true;
   // SIGQUIT prints every goroutine and exits with code 2, unless an io::signal_channel has it. False: its disposition
   // is untouched.
   bool sigquit_dump = true;
+  // When main has returned: how long run() waits for goroutines that compute or block.
+  std::chrono::nanoseconds shutdown_grace = std::chrono::seconds(1);
+  // Keep record of how much of their stacks goroutines use: stack_high_water(). Each then ends some microseconds later.
+  bool measure_stacks = false;
 };
 
 namespace detail {
@@ -95,7 +95,8 @@ WEFT_API unsigned procs() noexcept;
 // (std::logic_error else); 0 or more than 1024: std::invalid_argument.
 WEFT_API unsigned set_procs(unsigned n);
 
-// Goroutines alive now, main included; 0 while no runtime is running. Anywhere.
+// Goroutines alive now, main included, and those that some calls start for their time (a lookup by name, a connection
+// with a context); 0 while no runtime is running. Anywhere.
 WEFT_API std::size_t num_goroutines() noexcept;
 
 // Everything runnable now gets its turn before this goroutine goes on; what another thread of the runtime has taken

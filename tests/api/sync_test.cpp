@@ -1086,6 +1086,11 @@ TEST_CASE("barrier: phases, completion, dropping out") {
 }
 
 TEST_CASE("event: set, reset, wait") {
+  struct with_event {
+    weft::event happened;
+  };
+  with_event nothing{};
+  REQUIRE_FALSE(nothing.happened.is_set());
   weft::event e;
   REQUIRE_FALSE(e.is_set());
   REQUIRE_FALSE(e.wait_for(2ms));

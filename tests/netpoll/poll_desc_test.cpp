@@ -225,7 +225,7 @@ TEST_CASE("poll words: a timer that fires for an earlier deadline does nothing")
   g_list woken;
   (void)poll_set_deadline(heap, pd, poll_mode::read, 10, woken);
   // The timer is taken off the heap and about to call its function ...
-  timer* t = &pd->read.passing;
+  timer* t = pd->read.passing;
   timer_function f = t->function;
   std::uint64_t seq = t->seq;
   // ... when the deadline is moved.
@@ -262,7 +262,7 @@ TEST_CASE("poll words: a deadline for which there is no memory changes nothing")
   CHECK(pd->read.deadline == -1);
   CHECK(poll_check(pd, poll_mode::read) == poll_status::timed_out);
   (void)poll_set_deadline(heap, pd, poll_mode::read, 10, woken);
-  timer* t = &pd->read.passing;
+  timer* t = pd->read.passing;
   timer_function f = t->function;
   std::uint64_t seq = t->seq;
   heap.clear();

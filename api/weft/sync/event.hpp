@@ -14,7 +14,8 @@ namespace weft {
 
 class event {
  public:
-  constexpr explicit event(bool set = false) noexcept : word_(set ? is_on : 0) {}
+  constexpr event() noexcept : event(false) {}
+  constexpr explicit event(bool set) noexcept : word_(set ? is_on : 0) {}
   event(const event&) = delete;
   event& operator=(const event&) = delete;
 

@@ -8,6 +8,7 @@
 #include "sched/proc.hpp"
 #include "sched/runqueues.hpp"
 #include "sched/syscall.hpp"
+#include "sched/threads.hpp"
 
 #include <utility>
 

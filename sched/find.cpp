@@ -11,6 +11,7 @@
 #include "sched/proc.hpp"
 #include "sched/runqueues.hpp"
 #include "sched/steal.hpp"
+#include "sched/threads.hpp"
 #include "sched/timing.hpp"
 #include "sched/world.hpp"
 

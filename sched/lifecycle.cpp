@@ -21,6 +21,7 @@
 #include "sched/park.hpp"
 #include "sched/proc.hpp"
 #include "sched/spawn.hpp"
+#include "sched/threads.hpp"
 #include "sched/world.hpp"
 
 #include <cstdlib>

@@ -20,6 +20,7 @@
 #include "sched/park.hpp"
 #include "sched/proc.hpp"
 #include "sched/runqueues.hpp"
+#include "sched/threads.hpp"
 
 #include <cerrno>
 #include <utility>

@@ -26,6 +26,7 @@
 #include "netpoll/netpoll.hpp"
 #include "sched/proc.hpp"
 #include "sched/runqueues.hpp"
+#include "sched/threads.hpp"
 
 namespace weft::rt {
 

@@ -19,26 +19,17 @@ bool timer_wants_poller() noexcept;  // nobody sleeps there, and sysmon might be
 bool poller_is_wanted() noexcept;    // the same, or somebody waits for a descriptor
 
 // --- an M
-void start_first_m();                       // throws std::system_error: without a thread nothing would ever run
 void m_main(M* m) noexcept;                 // its life
-void stopm(M* m) noexcept;                  // sleeps until it is passed a P or the runtime ends
 void startm(P* p, bool spinning) noexcept;  // an M runs p (null: an idle one); spinning: the caller has counted it
-void wake_idle_m(M* m, P* p, bool spinning) noexcept;  // under sched.mutex: m, which idles, goes on with p
-int start_spare_m() noexcept;       // one that idles, also beyond options::max_threads; 0, or an error
-void warn_of_no_thread() noexcept;  // startm found none (thread_limit.cpp); once
-void join_gone_ms() noexcept;       // those whose threads have ended
 
 // --- its P
 void acquirep(M* m, P* p) noexcept;
 P* releasep(M* m) noexcept;
-void handoffp(P* p) noexcept;                     // the caller owns p and cannot run it
-[[nodiscard]] bool pass_on(M* m, G* g) noexcept;  // g, and m's P, to another M; false: there is none to be had
+void handoffp(P* p) noexcept;  // the caller owns p and cannot run it
 
 // --- idle Ps: sched
 void idle_p_put(P* p) noexcept;
 P* idle_p_get() noexcept;
-P* idle_p_to_go_on(const M* m) noexcept;  // for one that lost its P and has a goroutine to run; null: it gives way
-bool take_p_for_want_of_thread(M* m) noexcept;  // m would sleep; false: threads do not lack
 
 // --- sysmon
 void wake_sysmon() noexcept;   // under sched.mutex: ends its deep sleep

@@ -12,6 +12,7 @@
 
 #include "sched/enter.hpp"
 #include "sched/proc.hpp"
+#include "sched/threads.hpp"
 
 #include <utility>
 

@@ -1,7 +1,7 @@
 // A thread was wanted and could not be had. That is no error: the goroutines wait for the threads there are, and go on
 // when one of those comes by. But whoever looks for the reason why all stands still shall find it.
 
-#include "sched/proc.hpp"
+#include "sched/threads.hpp"
 
 #include <algorithm>
 

@@ -18,6 +18,7 @@
 #include "sched/runqueues.hpp"
 #include "sched/spawn.hpp"
 #include "sched/syscall.hpp"
+#include "sched/threads.hpp"
 
 #include <memory>
 #include <utility>

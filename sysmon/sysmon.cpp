@@ -39,6 +39,7 @@
 #include "sched/preempt.hpp"
 #include "sched/proc.hpp"
 #include "sched/syscall.hpp"
+#include "sched/threads.hpp"
 #include "sched/world.hpp"
 #include "sysmon/gate.hpp"
 #include "sysmon/hogs.hpp"

@@ -1,5 +1,5 @@
-/* Newcomers and their turn: sched/newcomers.cpp, sched/proc.cpp (schedule, resetspinning, wakep, startm, stopm,
- * handoffp), sched/find.cpp (find_runnable), sysmon/sysmon.cpp (retake), sysmon/gate.cpp (look).
+/* Newcomers and their turn: sched/newcomers.cpp, sched/proc.cpp (schedule, resetspinning, wakep, startm, handoffp),
+ * sched/threads.cpp (stopm), sched/find.cpp (find_runnable), sysmon/sysmon.cpp (retake), sysmon/gate.cpp (look).
  *
  * Who takes part:
  *   M       runs goroutines, looks for work, puts newcomers aside, takes them by turn, spins, sleeps on its note. The

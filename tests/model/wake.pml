@@ -1,5 +1,5 @@
-/* append-check-wake and dozing: sched/proc.cpp (the essay, wakep, startm, stopm, resetspinning, handoffp), sched/find.cpp
- * (find_runnable and what it calls), sched/park.cpp (ready, ready_all), sched/runqueues.cpp.
+/* append-check-wake and dozing: sched/proc.cpp (the essay, wakep, startm, resetspinning, handoffp), sched/threads.cpp
+ * (stopm), sched/find.cpp (find_runnable and what it calls), sched/park.cpp (ready, ready_all), sched/runqueues.cpp.
  *
  * Who takes part:
  *   M        runs goroutines, looks for work, spins, dozes, sleeps in the poller and on its note. A goroutine makes

@@ -136,7 +136,7 @@ P* recheck_queues(thief_takes* what) noexcept {
   if (seen == queued::nothing) return nullptr;
   if (seen == queued::crumbs) {
     if (sched.dozer.load(seq_cst)) return nullptr;
-    if (poller_is_wanted() && some_m_idles()) {
+    if (poller_is_wanted(forever) && some_m_idles()) {
       wakep(help::soon);  // that one may doze when this M sleeps in the poller
       if (!sched.threads_lack.load(seq_cst)) return nullptr;
     }
@@ -166,7 +166,7 @@ bool doze(M* m) noexcept {
   if (m->pins != 0) return false;  // they would not end its sleep
   while (sched.help_wanted.exchange(false, relaxed) && sched.idle_ps.load(relaxed) < sched.procs.load(relaxed)) {
     if (sched.shutting_down.load(relaxed) || sched.world_stopping.load(relaxed)) return false;
-    if (poller_is_wanted()) return false;
+    if (poller_is_wanted(forever)) return false;
     M* nobody = nullptr;
     if (!sched.dozer.compare_exchange_strong(nobody, m, seq_cst, relaxed)) return false;    // D1
     if (look_beyond_next() != queued::work) m->parked.sleep_until(nanotime() + doze_time);  // D2

@@ -165,16 +165,14 @@ void wakep(help h) noexcept {
   start_new_m(p, true, run);
 }
 
-bool timer_wants_poller() noexcept {
-  // sysmon asks, too, every 20 ms at least: a later one will be within this by then.
-  constexpr nanos sysmon_sees_it = 40 * millisecond;
+bool timer_wants_poller(nanos horizon) noexcept {
   if (sched.last_poll.load(seq_cst) == 0) return false;
   nanos timer = earliest_timer();
-  return timer != 0 && timer - nanotime() < sysmon_sees_it;
+  return timer != 0 && timer - nanotime() < horizon;
 }
 
-bool poller_is_wanted() noexcept {
-  return (sched.last_poll.load(seq_cst) != 0 && anybody_waits_for_io()) || timer_wants_poller();
+bool poller_is_wanted(nanos horizon) noexcept {
+  return (sched.last_poll.load(seq_cst) != 0 && anybody_waits_for_io()) || timer_wants_poller(horizon);
 }
 
 void start_spinning(M* m) noexcept {

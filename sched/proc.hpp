@@ -15,8 +15,13 @@ enum class help : std::uint8_t { now, soon, to_poll };
 void wakep(help h = help::now) noexcept;
 void start_spinning(M* m) noexcept;
 void resetspinning(M* m) noexcept;
-bool timer_wants_poller() noexcept;  // nobody sleeps there, and sysmon might be too late for a timer
-bool poller_is_wanted() noexcept;    // the same, or somebody waits for a descriptor
+
+// Nobody sleeps in the poller, and a timer is due within `horizon`; or somebody waits for a descriptor. Who has
+// something else to do leaves later timers to sysmon: it asks, too, every 20 ms at least, and will find them within
+// this by then.
+inline constexpr nanos sysmon_is_in_time = 40 * millisecond;
+bool timer_wants_poller(nanos horizon = sysmon_is_in_time) noexcept;
+bool poller_is_wanted(nanos horizon = sysmon_is_in_time) noexcept;
 
 // --- an M
 void m_main(M* m) noexcept;                 // its life

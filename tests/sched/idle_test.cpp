@@ -204,6 +204,23 @@ TEST_CASE("doze: what lies in runnext is seen after it, however often help is wa
       {.procs = 2});
 }
 
+// One thread beside main's, so that it is the one that would doze.
+TEST_CASE("doze: nobody dozes who has to sleep for a timer, however late that is due") {
+  weft::run(
+      [] {
+        neighbour other;
+        weft::no_preemption alone;
+        auto something = weft::after_func(1h, [] {});
+        doze_for dozing(doze::with_help_wanted);
+        rt::sched.help_wanted.store(true, rt::relaxed);
+        other.over = true;
+        CHECK(stay_until([] { return rt::sched.last_poll.load(rt::seq_cst) == 0; }));
+        something.stop();
+        rt::netpoll_break();
+      },
+      {.procs = 2, .max_threads = 2});
+}
+
 // P2. Else it would hide a deadlock.
 TEST_CASE("poller: nobody sleeps there for a timer that was stopped meanwhile") {
   weft::run(

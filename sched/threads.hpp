@@ -18,11 +18,12 @@ void start_new_m(P* p, bool spinning, std::uint64_t run) noexcept;
 void warn_of_no_thread() noexcept;  // there was none (thread_limit.cpp); once
 
 // --- without a P
-void stopm(M* m) noexcept;                             // sleeps until it is passed a P or the runtime ends
-void wake_idle_m(M* m, P* p, bool spinning) noexcept;  // under sched.mutex: m, which idles, goes on with p
-bool wake_some_idle_m(P* p,
-                      bool spinning) noexcept;  // under sched.mutex: the same for the last to idle; false: none does
-void rouse_dozer() noexcept;                    // ends a doze (find.cpp)
+void stopm(M* m) noexcept;    // sleeps until it is passed a P or the runtime ends
+void rouse_dozer() noexcept;  // ends a doze (find.cpp)
+
+// Under sched.mutex: m, which idles, goes on with p; or whichever was the last to idle, false: none does.
+void wake_idle_m(M* m, P* p, bool spinning) noexcept;
+bool wake_some_idle_m(P* p, bool spinning) noexcept;
 
 // --- while threads lack: under sched.mutex
 P* idle_p_to_go_on(const M* m) noexcept;  // for one that lost its P and has a goroutine to run; null: it gives way

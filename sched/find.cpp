@@ -342,9 +342,7 @@ G* find_runnable(M* m, bool* inherit) noexcept {
       plan_next_look(p, now, next_timer);
     }
 
-    if (ran && !may_pass(p, true)) {
-      next_behind_others(p);
-    }
+    if (ran && !may_pass(p, true)) next_behind_others(p);
     G* local = local_one(m, p, inherit);
     if (ran || !local) *inherit = false;  // a timer made it ready, and not who ran before
     if (local) return local;

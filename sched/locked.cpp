@@ -23,7 +23,6 @@
 #include "sched/threads.hpp"
 
 #include <cerrno>
-#include <utility>
 
 namespace weft::rt {
 
@@ -136,9 +135,12 @@ G* next_that_is_locked(const M* m, P* p) noexcept {
 
 void stop_locked_m(M* m) noexcept {
   P* p = m->p.load(relaxed);
-  G* next = p ? next_that_is_locked(m, p) : nullptr;
-  if (p) releasep(m);
-  if (p && !next) handoffp(p);
+  G* next = nullptr;
+  if (p) {
+    next = next_that_is_locked(m, p);
+    releasep(m);
+    if (!next) handoffp(p);
+  }
   {
     lock_guard hold(sched.mutex);
     if (sched.shutting_down.load(relaxed)) return;
@@ -148,7 +150,7 @@ void stop_locked_m(M* m) noexcept {
   }
   m->parked.sleep();
   m->parked.clear();
-  if (P* passed = std::exchange(m->next_p, nullptr)) acquirep(m, passed);
+  acquire_passed_p(m);
 }
 
 void start_locked_m(M* m, G* g) noexcept {

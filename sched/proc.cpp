@@ -46,7 +46,6 @@
 #include "sched/find.hpp"
 #include "sched/hazard.hpp"
 #include "sched/latency.hpp"
-#include "sched/lifecycle.hpp"
 #include "sched/locked.hpp"
 #include "sched/newcomers.hpp"
 #include "sched/pin.hpp"
@@ -110,6 +109,10 @@ void acquirep(M* m, P* p) noexcept {
   m->p.store(p, relaxed);
   p->m.store(m, relaxed);
   p->status.store(p_status::running, release);
+}
+
+void acquire_passed_p(M* m) noexcept {
+  if (P* p = std::exchange(m->next_p, nullptr)) acquirep(m, p);
 }
 
 P* releasep(M* m) noexcept {
@@ -283,7 +286,7 @@ void m_main(M* m) noexcept {
     lock_guard hold(sched.mutex);
     ++sched.untied_ms;
   }
-  if (P* p = std::exchange(m->next_p, nullptr)) acquirep(m, p);
+  acquire_passed_p(m);
   bool inherit;
   while (G* g = schedule(m, &inherit)) execute(m, g, inherit);
   if (m->spinning.load(relaxed)) sched.spinning.fetch_sub(1, seq_cst);

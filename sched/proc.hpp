@@ -29,6 +29,7 @@ void startm(P* p, bool spinning) noexcept;  // an M runs p (null: an idle one); 
 
 // --- its P
 void acquirep(M* m, P* p) noexcept;
+void acquire_passed_p(M* m) noexcept;  // the one it was passed while it slept, or begins with, if any
 P* releasep(M* m) noexcept;
 void handoffp(P* p) noexcept;  // the caller owns p and cannot run it
 

@@ -32,7 +32,6 @@
 #include "sched/steal.hpp"
 
 #include "runtime/deadline_clock.hpp"
-#include "sched/proc.hpp"
 #include "sched/timing.hpp"
 
 #include <algorithm>

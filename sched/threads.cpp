@@ -99,7 +99,7 @@ void stopm(M* m) noexcept {
     m->parked.sleep();
   }
   m->parked.clear();
-  if (P* p = std::exchange(m->next_p, nullptr)) acquirep(m, p);
+  acquire_passed_p(m);
 }
 
 // --- new Ms

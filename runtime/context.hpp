@@ -34,10 +34,12 @@ WEFT_NO_FAKE_STACK inline thread_state* arrive(departure d) noexcept {
 WEFT_NO_FAKE_STACK inline thread_state* switch_to(thread_state* ts, G* to, after_switch after, void* arg) noexcept {
   G* from = ts->g;
   from->park_frame = __builtin_frame_address(0);
-  from->exceptions = *ts->exceptions;
-  *ts->exceptions = to->exceptions;
-  from->saved_errno = *ts->errno_location;
-  *ts->errno_location = to->saved_errno;
+  exception_state& exceptions = *ts->exceptions;
+  from->exceptions = exceptions;
+  exceptions = to->exceptions;
+  int& error = *ts->errno_location;
+  from->saved_errno = error;
+  error = to->saved_errno;
   to->thread = ts;
   ts->g = to;
   if (WEFT_UNLIKELY(asan_running())) announce_switch(from, to);

@@ -43,10 +43,11 @@ const char* describe(g_state s) noexcept;
 enum class g_kind : std::uint8_t { goroutine, scheduler, foreign };
 
 // What __cxa_get_globals() points at: the Itanium C++ ABI's per-thread exception state, which belongs to the
-// goroutine here.
+// goroutine here. With its padding, so that a switch copies it in one piece.
 struct exception_state {
   void* caught = nullptr;
   unsigned uncaught = 0;
+  unsigned padding = 0;
 };
 
 // How the processor rounds and what it traps, and which exceptions it saw. A goroutine begins with what its spawner

@@ -130,8 +130,8 @@ void commit_timed(G* g, void* arg) noexcept {
 // A lock of ours may be held, and whoever wants that would never get to run.
 [[noreturn]] WEFT_NOINLINE void waits_inside(const G* g) noexcept {
   fatal(
-      "goroutine {} waits inside an operation of weft: a move constructor, a conversion, an assignment or a "
-      "destructor of a channel's values may not wait",
+      "goroutine {} waits inside an operation of weft: a move constructor, a conversion or a destructor of a channel's "
+      "values may not wait",
       g->id);
 }
 
@@ -266,15 +266,19 @@ void ready_all(g_list& gs) noexcept {
 
 namespace {
 
-void queue_again(G* g, void*) noexcept {
-  // To the end of everything that is runnable now. With goroutines in the global queue that is its end: this P
-  // comes to it after its own queue.
-  if (sched.global_size.load(relaxed) != 0) {
+// To the end of everything that is runnable now. With goroutines in the global queue that is its end: this P comes to
+// it after its own queue.
+[[gnu::always_inline]] inline void put_last(P* p, G* g) noexcept {
+  if (WEFT_UNLIKELY(sched.global_size.load(relaxed) != 0)) {
     lock_guard hold(sched.mutex);
-    global_put(g);  // A1
+    global_put(g);
   } else {
-    runqput(owner_of(g)->p.load(relaxed), g);  // A1
+    runqput(p, g);
   }
+}
+
+void queue_again(G* g, void*) noexcept {
+  put_last(owner_of(g)->p.load(relaxed), g);      // A1
   if (sched.idle_ps.load(seq_cst) != 0) wakep();  // A2
 }
 
@@ -295,6 +299,12 @@ M* yield_now(M* m) noexcept {
   if (!next && !m->picked && sched.global_size.load(relaxed) == 0) return m;  // nobody else
   g->set_state(g_state::running, g_state::runnable);
   m->left.from_park = __builtin_return_address(0);
+  if (next && p->runq.alone()) {
+    // It may lie there before it has left its stack: who takes from that queue is this M alone, afterwards, and who
+    // stops the world, to look at stacks or to make more Ps, waits until it has left the runtime.
+    put_last(p, g);
+    return static_cast<M*>(switch_to(m, next, nullptr, nullptr));
+  }
   return static_cast<M*>(switch_to(m, next ? next : &m->g0, queue_again, nullptr));
 }
 

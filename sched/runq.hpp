@@ -112,6 +112,9 @@ class basic_run_queue {
 
   std::uint32_t room() const noexcept { return Capacity - (tail_.load(relaxed) - head_.load(acquire)); }
 
+  // Owner: whether nobody else takes from here. It stays so until the owner is outside the runtime.
+  bool alone() const noexcept { return alone_; }
+
   // While the world is stopped.
   void set_alone(bool only_p) noexcept { alone_ = only_p; }
 

@@ -212,6 +212,16 @@ int __wrap_pthread_join(pthread_t thread, void**) {
   return 0;
 }
 
+int __wrap_pthread_timedjoin_np(pthread_t thread, void** result, const timespec*) {
+  return __wrap_pthread_join(thread, result);  // all end soon
+}
+
+int __wrap_pthread_tryjoin_np(pthread_t thread, void**) {
+  if (!threads[thread].ended) return EBUSY;
+  threads.erase(thread);
+  return 0;
+}
+
 int __wrap_pthread_detach(pthread_t thread) {
   present->forget(threads.at(thread).fiber);
   return 0;

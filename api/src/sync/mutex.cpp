@@ -1,7 +1,7 @@
 // mutex: the slow ways.
 //
-// Who waits stands in a queue found by the mutex's address (the bucket's `queues`), in order of arrival. The first one
-// is woken as an heir (heirs.hpp), and is handed the mutex when it has become old.
+// Who waits stands in a queue found by the mutex's address (mutex_queue.hpp), in order of arrival. The first one is
+// woken as an heir (heirs.hpp), and is handed the mutex when it has become old.
 //
 //   the queue           must_wake_   unlock
 //   empty               0            frees the mutex
@@ -32,7 +32,7 @@
 
 #include "weft/sync/mutex.hpp"
 
-#include "api/src/sync/heirs.hpp"
+#include "api/src/sync/mutex_queue.hpp"
 #include "runtime/asymmetric.hpp"
 
 namespace weft {
@@ -43,10 +43,6 @@ constinit std::array<mutex_bell, std::size_t{1} << mutex_bell_bits> mutex_bells;
 
 namespace {
 
-// What every bell rings beside its waiters: without membarrier, and at the end of a run(). Changed by ring_for_all
-// only.
-constinit rt::atomic<std::uint32_t> rings_for_all{0};
-
 [[maybe_unused]] const bool rings_without_membarrier = [] {
   if (!rt::membarrier_works()) ring_for_all(+1);
   return !rt::membarrier_works();
@@ -54,112 +50,13 @@ constinit rt::atomic<std::uint32_t> rings_for_all{0};
 
 }  // namespace
 
-struct mutex_waiter : heir_waiter {
-  mutex_waiter(rt::G* waiting, mutex* m) noexcept : heir_waiter(waiting), of(m) {}
-  mutex_waiter* after() const noexcept { return static_cast<mutex_waiter*>(next); }
-
-  mutex* const of;
-  mutex_waiter* next_queue = nullptr;  // in the first waiter of a queue: the first of the bucket's next queue
-};
-
-// The queue for one address. All members: under the bucket.
-struct mutex_queue {
-  explicit mutex_queue(const void* mutex_address) noexcept
-      : bucket(bucket_of(mutex_address)), bell(mutex_bells[address_hash(mutex_address)]), address(mutex_address) {}
-
-  // The first waiter, or null.
-  mutex_waiter* first() const noexcept { return *place(); }
-
-  // At the end. Who comes into an empty queue arms anew, whatever those that were dropped left behind.
-  void join(mutex_waiter& w, mutex& m) noexcept {
-    drop_abandoned();
-    mutex_waiter** p = place();
-    if (!*p) m.must_wake_.store(0, rt::relaxed);
-    sync_queue ring{*p};
-    detail::push_back(ring, w);
-    *p = static_cast<mutex_waiter*>(ring.first);
-  }
-
-  void remove(mutex_waiter& w) noexcept { remove_at(place(), w); }
-
-  // Drops those at the front that run() has left behind.
-  void drop_abandoned() noexcept {
-    for (mutex_waiter* w; (w = first()) && w->abandoned();) remove(*w);
-  }
-
-  // The same for all queues of the bucket. Their mutexes may be gone and are not touched.
-  void sweep() noexcept {
-    for (mutex_waiter** p = &bucket.queues; *p;) {
-      if ((*p)->abandoned()) {
-        remove_at(p, **p);
-      } else {
-        p = &(*p)->next_queue;
-      }
-    }
-    set_bell(bucket, bell);
-  }
-
-  // Claims the first that can be, and returns it, still first. Null: nobody waits, or an heir is on its way.
-  mutex_waiter* claim_first(wake_list& woken) noexcept {
-    while (mutex_waiter* w = first()) {
-      if (w->heir && !w->abandoned()) return nullptr;
-      if (!w->heir && woken.claim(*w)) return w;
-      remove(*w);
-    }
-    return nullptr;
-  }
-
-  // Brings must_wake_ and the bell in line with the queue. True: there is somebody to wake now, and was nobody before
-  // (W0).
-  bool settle(mutex& m) noexcept {
-    mutex_waiter* w = first();
-    bool was = m.must_wake_.load(rt::relaxed) != 0;
-    bool is = w && !w->heir;
-    if (was == is) return false;
-    m.must_wake_.store(is, rt::relaxed);
-    set_bell(bucket, bell);
-    return is;
-  }
-
-  static void set_bell(const sync_bucket& bucket, mutex_bell& bell) noexcept {
-    std::uint32_t n = rings_for_all.load(rt::relaxed);
-    for (mutex_waiter* w = bucket.queues; w; w = w->next_queue) n += !w->heir;
-    bell.rings.store(n, rt::relaxed);
-  }
-
-  // Held by another one: nothing to do for those who wait.
-  static bool is_held(const mutex& m) noexcept { return m.held_.load(rt::relaxed) != 0; }
-
-  sync_bucket& bucket;
-  mutex_bell& bell;
-  const void* const address;
-
- private:
-  static void remove_at(mutex_waiter** place, mutex_waiter& w) noexcept {
-    mutex_waiter* other_queues = (*place)->next_queue;
-    sync_queue ring{*place};
-    detail::remove(ring, w);
-    if (ring.first) {
-      *place = static_cast<mutex_waiter*>(ring.first);
-      (*place)->next_queue = other_queues;
-    } else {
-      *place = other_queues;
-    }
-  }
-
-  // Where the queue's first waiter is written down, or would be.
-  mutex_waiter** place() const noexcept {
-    mutex_waiter** p = &bucket.queues;
-    while (*p && (*p)->of != address) p = &(*p)->next_queue;
-    return p;
-  }
-};
-
 void ring_for_all(int change) noexcept {
   rings_for_all.fetch_add(static_cast<std::uint32_t>(change), rt::relaxed);
   for (std::size_t i = 0; i < mutex_bells.size(); ++i) {
-    rt::lock_guard hold(bucket_number(i).mutex);
-    mutex_queue::set_bell(bucket_number(i), mutex_bells[i]);
+    mutex_queues all(i);
+    rt::lock_guard hold(all.bucket.mutex);
+    if (change < 0) all.drop_abandoned_of_all();
+    all.set_bell();
   }
 }
 
@@ -223,7 +120,7 @@ void mutex::answer_bell(const void* address) noexcept {
   rt::lock_guard hold(q.bucket.mutex);
   q.drop_abandoned();
   mutex_waiter* w = q.first();
-  if (!w) return q.sweep();
+  if (!w) return;
   // Somebody waits, and cannot leave without the bucket: so there is a mutex.
   mutex& m = *w->of;
   if (mutex_queue::is_held(m)) return;  // its unlock will see who waits

@@ -29,14 +29,17 @@ struct mutex_waiter;
 
 struct alignas(rt::cache_line) sync_bucket {
   rt::goroutine_lock mutex{rt::lock_rank::sync};
-  mutex_waiter* queues = nullptr;  // of mutexes (mutex.cpp): each one's first waiter
+  // Of mutexes (mutex_queue.hpp): each one's first waiter, and how many of those are to be woken.
+  mutex_waiter* queues = nullptr;
+  std::uint32_t to_wake = 0;
 };
 
 sync_bucket& bucket_number(std::size_t i) noexcept;
 inline sync_bucket& bucket_of(const void* object) noexcept { return bucket_number(address_hash(object)); }
 
-// From now on (+1) every unlock of a mutex enters the runtime; -1 takes that back. Around the end of a run(): else a
-// goroutine that only locks and unlocks what is free would never be seen there.
+// From now on (+1) every unlock of a mutex enters the runtime; -1 takes that back, and drops waiters that were left
+// behind. Around the end of a run(): else a goroutine that only locks and unlocks what is free would never be seen
+// there.
 void ring_for_all(int change) noexcept;
 
 // The lock for an object's queue.

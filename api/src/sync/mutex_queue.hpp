@@ -1,0 +1,162 @@
+// Who waits for a mutex: the queues of a bucket's mutexes, found by address.
+//
+// The first waiter of each queue is a node of a digital search tree (Knuth, The Art of Computer Programming 3, 6.3):
+// bits of its mutex's address say left or right, one on each level, and a new one becomes a leaf. Among n queues one is
+// found in log2 n steps on average, in 64 at most, and nothing is allocated: the nodes are the waiters, on their
+// stacks. (Go's semaRoot has a treap. Before both there was a list, and n mutexes with waiters took n² steps: Go issue
+// 17953.)
+//
+// A bell (mutex.cpp) rings as long as a queue of its bucket has somebody to wake: a first waiter that is no heir. These
+// are counted, each where it becomes or ceases to be one (`count`, `discount`).
+#pragma once
+
+#include "api/src/sync/heirs.hpp"
+
+#include <utility>
+
+namespace weft::detail {
+
+struct mutex_waiter : heir_waiter {
+  mutex_waiter(rt::G* waiting, mutex* m) noexcept : heir_waiter(waiting), of(m) {}
+
+  mutex* const of;
+  mutex_waiter* below[2] = {};  // in the first waiter of a queue
+  bool counted = false;         // in sync_bucket::to_wake
+};
+
+// What every bell rings beside that: without membarrier, and at the end of a run(). Changed by ring_for_all only.
+inline constinit rt::atomic<std::uint32_t> rings_for_all{0};
+
+// All that follows: under the bucket.
+class mutex_queues {
+ public:
+  explicit mutex_queues(std::size_t number) noexcept : bucket(bucket_number(number)), bell_(mutex_bells[number]) {}
+
+  void set_bell() noexcept { bell_.rings.store(rings_for_all.load(rt::relaxed) + bucket.to_wake, rt::relaxed); }
+
+  // Drops those at the front of all queues that run() has left behind. Their mutexes may be gone and are not touched.
+  void drop_abandoned_of_all() noexcept { drop_abandoned_at_and_below(&bucket.queues); }
+
+  sync_bucket& bucket;
+
+ protected:
+  void count(mutex_waiter& first) noexcept {
+    if (first.heir) return discount(first);
+    if (std::exchange(first.counted, true)) return;
+    ++bucket.to_wake;
+    set_bell();
+  }
+  void discount(mutex_waiter& w) noexcept {
+    if (!std::exchange(w.counted, false)) return;
+    --bucket.to_wake;
+    set_bell();
+  }
+
+  // Where the queue's first waiter is written down, or would be.
+  mutex_waiter** place(const void* address) const noexcept {
+    // The factor is odd, so different addresses differ in some bit; the high ones hang on all below.
+    std::uint64_t bits = reinterpret_cast<std::uintptr_t>(address) * std::uint64_t{0xd6e8feb86659fd93};
+    mutex_waiter** p = &bucket.queues;
+    for (; *p && (*p)->of != address; bits <<= 1) p = &(*p)->below[bits >> 63];
+    return p;
+  }
+
+  // The queue has nobody.
+  void begin_at(mutex_waiter** place, mutex_waiter& w) noexcept {
+    w.below[0] = w.below[1] = nullptr;
+    *place = &w;
+    count(w);
+  }
+
+  void remove_at(mutex_waiter** place, mutex_waiter& w) noexcept {
+    mutex_waiter* first = *place;
+    discount(w);
+    sync_queue ring{first};
+    detail::remove(ring, w);
+    if (ring.first == first) return;
+    auto* next = static_cast<mutex_waiter*>(ring.first);
+    if (!next) {
+      // All below share the bits that lead here, so any leaf may take the place.
+      next = take_leaf_below(*first);
+      *place = next;
+      if (!next) return;
+    }
+    next->below[0] = first->below[0];
+    next->below[1] = first->below[1];
+    *place = next;
+    count(*next);
+  }
+
+ private:
+  // Null: it is a leaf itself.
+  static mutex_waiter* take_leaf_below(mutex_waiter& node) noexcept {
+    mutex_waiter** leaf = nullptr;
+    for (mutex_waiter* w = &node;; w = *leaf) {
+      mutex_waiter** deeper = w->below[0] ? &w->below[0] : &w->below[1];
+      if (!*deeper) return leaf ? std::exchange(*leaf, nullptr) : nullptr;
+      leaf = deeper;
+    }
+  }
+
+  void drop_abandoned_at_and_below(mutex_waiter** place) noexcept {
+    while (*place && (*place)->abandoned()) remove_at(place, **place);
+    if (!*place) return;
+    for (mutex_waiter*& b : (*place)->below) drop_abandoned_at_and_below(&b);
+  }
+
+  mutex_bell& bell_;
+};
+
+// The queue for one address.
+struct mutex_queue : mutex_queues {
+  explicit mutex_queue(const void* mutex_address) noexcept
+      : mutex_queues(address_hash(mutex_address)), address(mutex_address) {}
+
+  // The first waiter, or null.
+  mutex_waiter* first() const noexcept { return *place(address); }
+
+  // At the end. Who comes into an empty queue arms anew, whatever those that were dropped left behind.
+  void join(mutex_waiter& w, mutex& m) noexcept {
+    drop_abandoned();
+    mutex_waiter** p = place(address);
+    if (!*p) m.must_wake_.store(0, rt::relaxed);
+    sync_queue ring{*p};
+    detail::push_back(ring, w);
+    if (!*p) begin_at(p, w);
+  }
+
+  void remove(mutex_waiter& w) noexcept { remove_at(place(address), w); }
+
+  // Drops those at the front that run() has left behind.
+  void drop_abandoned() noexcept {
+    for (mutex_waiter* w; (w = first()) && w->abandoned();) remove(*w);
+  }
+
+  // Claims the first that can be, and returns it, still first. Null: nobody waits, or an heir is on its way.
+  mutex_waiter* claim_first(wake_list& woken) noexcept {
+    while (mutex_waiter* w = first()) {
+      if (w->heir && !w->abandoned()) return nullptr;
+      if (!w->heir && woken.claim(*w)) return w;
+      remove(*w);
+    }
+    return nullptr;
+  }
+
+  // Brings must_wake_ and the bell in line with the queue. True: there is somebody to wake now, and was nobody before
+  // (W0).
+  bool settle(mutex& m) noexcept {
+    mutex_waiter* w = first();
+    if (w) count(*w);
+    bool was = m.must_wake_.load(rt::relaxed) != 0;
+    bool is = w && !w->heir;
+    if (was != is) m.must_wake_.store(is, rt::relaxed);
+    return is && !was;
+  }
+
+  // Held by another one: nothing to do for those who wait.
+  static bool is_held(const mutex& m) noexcept { return m.held_.load(rt::relaxed) != 0; }
+
+  const void* const address;
+};
+
+}  // namespace weft::detail

@@ -33,8 +33,8 @@ constinit ready_function ready_goroutine = nullptr;
 void publish(poll_desc* pd, bool closing) noexcept {
   std::uint32_t bits = pd->info.load(relaxed) & ~((1u << poll_desc::tag_shift) - 1);
   if (closing) bits |= poll_desc::closing;
-  if (pd->read.deadline < 0) bits |= poll_desc::read_passed;
-  if (pd->write.deadline < 0) bits |= poll_desc::write_passed;
+  if (pd->read.deadline.load(relaxed) < 0) bits |= poll_desc::read_passed;
+  if (pd->write.deadline.load(relaxed) < 0) bits |= poll_desc::write_passed;
   // seq_cst: Go's "publishInfo". A goroutine stores its poll word and then reads info (prepare_wait); whoever
   // closes or lets a deadline pass stores info and then looks at the poll word. One of them sees the other.
   pd->info.store(bits, seq_cst);
@@ -61,7 +61,7 @@ void deadline_passed(poll_desc* pd, poll_mode m, std::uint64_t seq) noexcept {
     lock_guard hold(pd->mutex);
     poll_desc::direction& d = pd->at(m);
     if (seq != d.seq) return;  // the deadline was changed, or the descriptor is another one by now
-    d.deadline = -1;
+    d.deadline.store(-1, relaxed);
     publish(pd, is_closing(pd));
     g = unblock(d, poll_desc::nil);
   }
@@ -104,7 +104,8 @@ poll_desc* poll_open(int fd, int* error) {
     lock_guard hold(pd->mutex);
     pd->fd = fd;
     pd->next = nullptr;
-    pd->read.deadline = pd->write.deadline = 0;
+    pd->read.deadline.store(0, relaxed);
+    pd->write.deadline.store(0, relaxed);
     ++pd->read.seq;
     ++pd->write.seq;
     pd->read.word.store(poll_desc::nil, relaxed);
@@ -144,11 +145,12 @@ void poll_set_deadlines_again(timer_heap& here) {
     if (pd->fd < 0 || is_closing(pd)) continue;
     for (poll_mode m : {poll_mode::read, poll_mode::write}) {
       poll_desc::direction& d = pd->at(m);
-      if (d.deadline <= 0) continue;
-      if (d.deadline <= now) {
-        d.deadline = -1;  // nobody waits: the threads that did were sent away
+      const nanos deadline = d.deadline.load(relaxed);
+      if (deadline <= 0) continue;
+      if (deadline <= now) {
+        d.deadline.store(-1, relaxed);  // nobody waits: the threads that did were sent away
       } else {
-        arm(here, pd, m, d.deadline);
+        arm(here, pd, m, deadline);
       }
     }
     publish(pd, false);
@@ -157,7 +159,7 @@ void poll_set_deadlines_again(timer_heap& here) {
 
 nanos poll_time_left(poll_desc* pd, poll_mode m) noexcept {
   lock_guard hold(pd->mutex);
-  const nanos deadline = pd->at(m).deadline;
+  const nanos deadline = pd->at(m).deadline.load(relaxed);
   return deadline == 0 ? forever : std::max<nanos>(deadline - nanotime(), 0);
 }
 
@@ -248,7 +250,7 @@ deadline_result poll_set_deadline(timer_heap& here, poll_desc* pd, poll_mode m, 
     if (d.passing) del_timer(d.passing, nullptr);
     ++d.seq;
   }
-  d.deadline = deadline;
+  d.deadline.store(deadline, relaxed);
   publish(pd, false);
   if (deadline < 0) {
     if (G* g = unblock(d, poll_desc::nil)) woken.push_back(g);

@@ -53,7 +53,7 @@ struct poll_desc {
 
   struct direction {
     atomic<std::uintptr_t> word{nil};
-    nanos deadline = 0;  // 0: none, < 0: passed
+    atomic<nanos> deadline{0};  // 0: none, < 0: passed; changed under the mutex
     std::uint64_t seq = 0;
     deadline_timer* passing = nullptr;  // under the mutex; once made it stays
   };
@@ -72,6 +72,7 @@ struct poll_desc {
   poll_desc* next_made = nullptr;  // of all there are; does not change
 
   direction& at(poll_mode m) noexcept { return m == poll_mode::read ? read : write; }
+  const direction& at(poll_mode m) const noexcept { return m == poll_mode::read ? read : write; }
   std::uint32_t tag() const noexcept { return info.load(relaxed) >> tag_shift; }
 };
 
@@ -96,6 +97,13 @@ void poll_free(poll_desc* pd) noexcept;
 
 // Whether waiting makes sense: closing or a passed deadline say no.
 poll_status poll_check(const poll_desc* pd, poll_mode m) noexcept;
+
+// Whether the deadline has passed by the clock. Its timer may run a little later, and only that tells who waits.
+// Relaxed: who sets a deadline while a call begins cannot know whether that will see it.
+inline bool poll_is_late(const poll_desc* pd, poll_mode m) noexcept {
+  const nanos deadline = pd->at(m).deadline.load(relaxed);
+  return deadline > 0 && deadline <= nanotime();
+}
 
 // Before an I/O attempt: drops a kept notification.
 poll_status poll_reset(poll_desc* pd, poll_mode m) noexcept;

@@ -2,7 +2,13 @@
 
 #include "api/src/net/descriptor.hpp"
 #include "api/src/net/syscalls.hpp"
+#include "api/src/support.hpp"
 #include "sched/lifecycle.hpp"
+#include "weft/time.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
 
 namespace weft::io::detail {
 
@@ -12,19 +18,19 @@ namespace {
 //
 // A copy is registered, not the caller's own: several calls may wait for one descriptor, which may be a socket of
 // weft's besides, and if the caller closes it meanwhile, neither does the registration vanish nor do we take away that
-// of whoever is given the number next. Without a number to be had for the copy, the caller's own must do.
+// of whoever is given the number next.
 class registration {
  public:
-  registration(int callers, std::error_code& ec) : copy_(net::sys::duplicate(callers)) {
+  // Takes the copy over.
+  registration(int copy, std::error_code& ec) : copy_(copy) {
     int error = 0;
     try {
-      pd_ = rt::poll_open(fd(callers), &error);
+      pd_ = rt::poll_open(copy, &error);
     } catch (...) {
-      if (copy_ >= 0) net::sys::close(copy_);
+      net::sys::close(copy);
       throw;
     }
-    // The caller's own is registered already: it is the number for a copy that is missing.
-    if (!pd_) ec = net::system_error_code(error == EEXIST && copy_ < 0 ? -copy_ : error);
+    if (!pd_) ec = net::system_error_code(error);
   }
   ~registration() {
     if (pd_) {
@@ -32,18 +38,31 @@ class registration {
       rt::poll_evict(pd_, nobody);
       rt::poll_free(pd_);
     }
-    if (copy_ >= 0) net::sys::close(copy_);
+    net::sys::close(copy_);
   }
   registration(const registration&) = delete;
   registration& operator=(const registration&) = delete;
 
   rt::poll_desc* pd() const noexcept { return pd_; }
-  int fd(int callers) const noexcept { return copy_ >= 0 ? copy_ : callers; }
+  int fd() const noexcept { return copy_; }
 
  private:
-  int copy_;
+  const int copy_;
   rt::poll_desc* pd_ = nullptr;
 };
+
+// Where there is no number to be had for a copy.
+std::error_code look_now_and_then(int fd, bool writable, std::int64_t deadline) {
+  constexpr rt::nanos longest_pause = 20 * rt::millisecond;
+  for (rt::nanos pause = rt::millisecond;; pause = std::min(2 * pause, longest_pause)) {
+    weft::sleep(std::chrono::nanoseconds(std::min(pause, time_until(deadline))));
+    if (!rt::sched.running.load(rt::acquire)) return net::to_error_code(rt::poll_status::closing);
+    if (deadline != weft::detail::never_ns && deadline <= rt::nanotime()) return net::system_error_code(ETIMEDOUT);
+    const int ready = net::sys::poll_once(fd, writable);
+    if (ready < 0) return net::system_error_code(-ready);
+    if (ready > 0) return {};
+  }
+}
 
 }  // namespace
 
@@ -55,15 +74,18 @@ std::error_code wait_fd(int fd, bool writable, std::int64_t deadline_ns) {
   if (ready > 0) return {};
 
   rt::throw_if_not_running("waiting for a descriptor");
+  const int copy = net::sys::duplicate(fd);
+  if (copy == -EMFILE) return look_now_and_then(fd, writable, deadline_ns);
+  if (copy < 0) return net::system_error_code(-copy);
   std::error_code ec;
-  registration r(fd, ec);
+  registration r(copy, ec);
   if (ec) return ec;
   rt::poll_mode mode = writable ? rt::poll_mode::write : rt::poll_mode::read;
   if (deadline_ns != weft::detail::never_ns) net::set_poll_deadline(r.pd(), mode, deadline_ns);
   for (;;) {
     rt::poll_status s = rt::poll_reset(r.pd(), mode);
     if (s == rt::poll_status::ok) {
-      ready = net::sys::poll_once(r.fd(fd), writable);
+      ready = net::sys::poll_once(r.fd(), writable);
       if (ready > 0) return {};
       if (ready < 0) return net::system_error_code(-ready);
       s = net::wait_for(r.pd(), mode);

@@ -5,8 +5,9 @@
 // is made once in a process and never closed, since a handler may be about to write to it at any time. The thread lives
 // while a channel asks for something; a zero in the pipe ends one thread.
 //
-// The child of a fork() has the handlers and the channels, but neither the thread nor a pipe of its own, and drops what
-// comes. It gets both when a channel asks for something there.
+// The child of a fork() has the handlers and the channels, but neither the thread nor a pipe, and drops what comes. It
+// gets both when a channel asks for something there. So does a process in which somebody closes descriptors that are
+// not his, once the thread has noticed; a signal that comes before goes to whoever has the number by then.
 
 #include "api/src/signals.hpp"
 
@@ -127,6 +128,14 @@ void take_what_is_wanted(unsigned* seen) noexcept {
   ::pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
 }
 
+// Under hub::mutex. Its ends are closed, or their numbers may be another's by now.
+void forget_pipe(hub& h) noexcept {
+  owner.store(0, std::memory_order_relaxed);
+  pipe_in.store(-1, std::memory_order_relaxed);
+  h.fed = false;
+  h.pipe_out = -1;
+}
+
 // A full pipe: whoever reads it comes by soon.
 void write_changed_mark() noexcept {
   [[maybe_unused]] ssize_t n = ::write(pipe_in.load(std::memory_order_relaxed), &changed_mark, 1);
@@ -146,10 +155,8 @@ void* feed(void* pipe_out) noexcept {
     if (n < 0 && errno == EINTR) continue;
     if (n != 1) {
       {
-        hub& h = the_hub();
-        std::lock_guard hold(h.mutex);
-        h.fed = false;
-        h.pipe_out = -1;  // its number may be another's by now: not closed
+        std::lock_guard hold(the_hub().mutex);
+        if (the_hub().pipe_out == from) forget_pipe(the_hub());
       }
       rt::print_error("weft: the pipe of the signal channels is gone: they receive nothing more\n");
       return nullptr;
@@ -165,12 +172,15 @@ void* feed(void* pipe_out) noexcept {
 // By who changes what is wanted.
 void tell_thread(hub& h) noexcept {
   ++h.changes;
-  write_changed_mark();
+  if (h.fed) write_changed_mark();
 }
 
-// Not under hub::mutex: a full pipe empties only while the thread can deliver.
+// Not under hub::mutex: a full pipe empties only while the thread can deliver. Without the pipe it ends by itself.
 void stop_thread() noexcept {
-  while (::write(pipe_in.load(std::memory_order_relaxed), &quit_mark, 1) != 1) ::usleep(1000);
+  while (::write(pipe_in.load(std::memory_order_relaxed), &quit_mark, 1) != 1) {
+    if (errno != EAGAIN && errno != EINTR) return;
+    ::usleep(1000);
+  }
 }
 
 // A fork() finds neither lock held by another thread, which the child does not have.
@@ -187,12 +197,11 @@ void after_fork() noexcept {
 // The child's handlers do not write: it is not the owner.
 void after_fork_in_child() noexcept {
   hub& h = the_hub();
-  h.fed = false;
   if (h.pipe_out >= 0) {
     ::close(h.pipe_out);
     ::close(pipe_in.load(std::memory_order_relaxed));
-    h.pipe_out = -1;
   }
+  forget_pipe(h);
   after_fork();
 }
 
@@ -238,12 +247,13 @@ int install(hub& h, int number) noexcept {
 
 void uninstall(hub& h, const signal_set& which) noexcept {
   // What was sent while we had the signal, and has not reached a thread yet, shall not do what it does by default:
-  // ignoring a signal throws away what is pending.
+  // ignoring a signal throws away what is pending. SIGCHLD does nothing by default, and a child that ends while that is
+  // ignored leaves no exit status to whoever waits for it.
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   for (std::size_t i = 1; i < signals_end; ++i) {
     if (!which.test(i)) continue;
-    ::sigaction(static_cast<int>(i), &ignore, nullptr);
+    if (i != SIGCHLD) ::sigaction(static_cast<int>(i), &ignore, nullptr);
     ::sigaction(static_cast<int>(i), &h.before[i], nullptr);
   }
 }

@@ -93,7 +93,8 @@ WEFT_API std::error_code wait_fd(int fd, bool writable, std::int64_t deadline_ns
 
 // Waits until fd can be read from (also: end of file, an error) without blocking, or `deadline`. The descriptor is
 // registered for this call and forgotten afterwards, so it may be used and closed in any way later; closing it during
-// the call does no harm, and the call goes on waiting for what was open. Several may wait for one descriptor.
+// the call does no harm, and the call goes on waiting for what was open. Several may wait for one descriptor. If this
+// process has no number to spare for a copy, the call looks at fd every 20 ms instead.
 // Regular files are always ready. fd may be blocking or not; it stays as it is.
 // Returns: none; std::errc::timed_out when the deadline passed (also if fd is ready by now);
 // std::errc::bad_file_descriptor; std::errc::operation_canceled when run() ends while a thread that is no goroutine

@@ -11,7 +11,8 @@
 //                               is no goroutine, and run() ends
 //       bad_file_descriptor     closed before the call
 //       invalid_argument        malformed address
-//       connection_reset, broken_pipe   the peer is gone; there is never a SIGPIPE
+//       connection_reset, broken_pipe   the peer is gone; there is never a SIGPIPE. A write on a unix_stream that waits
+//                               for room is not told by the system if the peer shuts down nothing but its reading
 //   sharing               one goroutine may read while another writes. Several readers take turns, so do several
 //                         writers: whole write()s do not mix. Moving, assigning and destroying an object needs the
 //                         usual care; calls that already wait in it are safe from all of these.

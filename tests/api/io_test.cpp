@@ -8,11 +8,16 @@
 #include <weft/task.hpp>
 #include <weft/time.hpp>
 
+#include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <fcntl.h>
 #include <string>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -154,6 +159,39 @@ TEST_CASE("a descriptor closed while somebody waits for it, and its number used 
   });
 }
 
+TEST_CASE("without a number for a copy a descriptor is waited for all the same, and nobody else's is touched") {
+  weft::run([] {
+    pipe_pair p;
+    int closed[2];
+    REQUIRE(::pipe2(closed, O_CLOEXEC) == 0);
+    rlimit before{};
+    ::getrlimit(RLIMIT_NOFILE, &before);
+    const int lowest = ::dup(0);
+    ::close(lowest);
+    const rlimit none{static_cast<rlim_t>(lowest), before.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+    auto readable = weft::spawn([&] { return wait_readable(p.out); });
+    auto late = weft::spawn([&] { return wait_readable(closed[0], steady::now() + 50ms); });
+    weft::sleep(10ms);
+    ::close(closed[0]);
+    ::close(closed[1]);
+    auto [a, b] = weft::net::unix_stream::pair();  // with these numbers
+    ::setrlimit(RLIMIT_NOFILE, &before);
+    CHECK(late.join() == std::errc::timed_out);
+    p.put();
+    CHECK(!readable.join());
+    char byte;
+    a.set_read_deadline(steady::now() + 5s);
+    b.set_read_deadline(steady::now() + 5s);
+    auto reader = weft::spawn([&a = a, &byte] { return a.read({&byte, 1}); });
+    weft::sleep(5ms);
+    b.write("x");
+    CHECK(reader.join() == 1);
+    a.write("x");
+    CHECK(b.read({&byte, 1}) == 1);
+  });
+}
+
 TEST_CASE("waiting from a thread that weft did not start") {
   pipe_pair p;
   weft::run([&] {
@@ -217,6 +255,57 @@ TEST_CASE("signals between and after runs, and what was there before comes back"
   ::raise(SIGUSR1);
   CHECK(counted == 1);
   ::signal(SIGUSR1, SIG_DFL);
+}
+
+TEST_CASE("signals: who gives SIGCHLD back takes no child's exit status away") {
+  std::atomic<bool> over{false};
+  std::thread gives_back([&] {
+    while (!over) weft::io::stop_signals(weft::io::signal_channel({SIGCHLD}));
+  });
+  int lost = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const pid_t child = ::vfork();
+    if (child == 0) ::_exit(7);
+    int status = 0;
+    pid_t ended;
+    while ((ended = ::waitpid(child, &status, 0)) < 0 && errno == EINTR) {}
+    lost += ended != child || !WIFEXITED(status) || WEXITSTATUS(status) != 7;
+  }
+  over = true;
+  gives_back.join();
+  CHECK(lost == 0);
+}
+
+TEST_CASE("signals: the child of a fork() writes nothing where the pipe was") {
+  auto c = weft::io::signal_channel({SIGUSR1});
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int files[4];
+    for (int& f : files) f = ::memfd_create("file", 0);
+    weft::io::stop_signals(c);
+    int written = 0;
+    for (int f : files) written += ::lseek(f, 0, SEEK_END) != 0;
+    ::_exit(written);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+  weft::io::stop_signals(c);
+}
+
+TEST_CASE("signals: given up after somebody has closed their pipe") {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    auto c = weft::io::signal_channel({SIGUSR1});
+    for (int fd = 3; fd < 64; ++fd) ::close(fd);
+    ::alarm(5);  // the end of it, if that call hangs
+    weft::io::stop_signals(c);
+    ::_exit(0);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
 }
 
 TEST_CASE("signals that cannot be had") {

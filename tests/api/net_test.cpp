@@ -520,6 +520,25 @@ TEST_CASE("deadlines") {
       CHECK(c.write("x", ec) == 0);
       CHECK(ec == std::errc::timed_out);
     }
+    SECTION("passed while nobody ran its timer, although data is ready") {
+      weft::set_procs(1);
+      auto l = tcp_listener::bind("127.0.0.1:0");
+      auto other = tcp_stream::connect(address_of(l), 5s);
+      bool drained = GENERATE(false, true);
+      c.write("x");
+      if (drained) CHECK(s.read(buf) == 1);
+      if (drained) c.write("x");
+      const auto soon = steady::now() + 100us;
+      s.set_deadline(soon);
+      l.set_deadline(soon);
+      while (steady::now() < soon) {}
+      CHECK(s.read(buf, ec) == 0);
+      CHECK(ec == std::errc::timed_out);
+      s.set_deadline(soon);
+      CHECK(s.write("y", ec) == 0);
+      CHECK(ec == std::errc::timed_out);
+      CHECK(code_of([&] { l.accept(); }) == std::errc::timed_out);
+    }
     SECTION("of accept") {
       auto l = tcp_listener::bind("127.0.0.1:0");
       l.set_deadline(steady::now() + 10ms);

@@ -383,6 +383,22 @@ TEST_CASE("channels, timers and waits with a limit throw when the system refuses
   });
 }
 
+TEST_CASE("a socket that cannot be made leaves no path behind") {
+  const std::string path = "/tmp/weft-failures-test-" + std::to_string(::getpid());
+  weft::run([&] {
+    bool left = false;
+    survives([&] {
+      try {
+        auto l = weft::net::unix_listener::bind(path);
+      } catch (...) {
+        left |= ::access(path.c_str(), F_OK) == 0;
+        throw;
+      }
+    });
+    CHECK(!left);
+  });
+}
+
 TEST_CASE("a function that is due while there is no memory for its goroutine is called later") {
   weft::run([] {
     constexpr int most = 10'000;

@@ -255,11 +255,11 @@ TEST_CASE("poll words: a deadline for which there is no memory changes nothing")
     no_memory = false;
   };
   set_in_vain(1000);  // there was none
-  CHECK(pd->read.deadline == 0);
+  CHECK(pd->read.deadline.load(relaxed) == 0);
   CHECK(poll_check(pd, poll_mode::read) == poll_status::ok);
   (void)poll_set_deadline(heap, pd, poll_mode::read, -1, woken);
   set_in_vain(1000);  // it has passed
-  CHECK(pd->read.deadline == -1);
+  CHECK(pd->read.deadline.load(relaxed) == -1);
   CHECK(poll_check(pd, poll_mode::read) == poll_status::timed_out);
   (void)poll_set_deadline(heap, pd, poll_mode::read, 10, woken);
   timer* t = pd->read.passing;
@@ -267,7 +267,7 @@ TEST_CASE("poll words: a deadline for which there is no memory changes nothing")
   std::uint64_t seq = t->seq;
   heap.clear();
   set_in_vain(1000);  // its timer has left the heap, and is about to call its function
-  CHECK(pd->read.deadline == 10);
+  CHECK(pd->read.deadline.load(relaxed) == 10);
   f(t, seq, 10);
   CHECK(poll_check(pd, poll_mode::read) == poll_status::timed_out);
   CHECK(full.size() == 0);

@@ -187,9 +187,15 @@ inline bool is_ok(rt::poll_status s, std::error_code& ec) noexcept {
   return false;
 }
 
+// A call that begins after its deadline fails, also if the deadline's timer has not run yet.
+inline bool may_begin(const descriptor& d, rt::poll_mode mode, rt::poll_status s, std::error_code& ec) noexcept {
+  if (s == rt::poll_status::ok && rt::poll_is_late(d.pd, mode)) s = rt::poll_status::timed_out;
+  return is_ok(s, ec);
+}
+
 // Inside a turn, before the first attempt: a passed deadline and closing count even if data is ready.
 inline bool prepare(descriptor& d, rt::poll_mode mode, std::error_code& ec) noexcept {
-  return is_ok(rt::poll_reset(d.pd, mode), ec);
+  return may_begin(d, mode, rt::poll_reset(d.pd, mode), ec);
 }
 
 // `call` is a system call from syscalls.hpp. Returns what it returned, or -1 with ec set.
@@ -212,8 +218,9 @@ int accept_descriptor(descriptor* d, sockaddr_storage* from, socklen_t* size, st
 
 // The rest return a registered socket, or null with ec set.
 
-// Of `type`, bound to `at`; streams listen.
-descriptor* bind_socket(int type, const endpoint& at, const listen_options& o, std::error_code& ec);
+// Of `type`, bound to `at`; streams listen. `path`: what that makes, to be removed at last, also on failure; or null.
+descriptor* bind_socket(int type, const endpoint& at, const listen_options& o, std::unique_ptr<std::string> path,
+                        std::error_code& ec);
 
 // Connected. A deadline of rt::forever: none. When ctx is cancelled it ends with ctx.err().
 descriptor* dial(int type, const endpoint& to, rt::nanos deadline, const context& ctx, std::error_code& ec);

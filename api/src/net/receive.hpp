@@ -35,7 +35,7 @@ namespace weft::net::detail {
 // Inside a turn, in place of `prepare`.
 inline bool prepare_to_receive(descriptor& d, std::error_code& ec) noexcept {
   if (!d.drained) return prepare(d, rt::poll_mode::read, ec);
-  return is_ok(rt::poll_check(d.pd, rt::poll_mode::read), ec);
+  return may_begin(d, rt::poll_mode::read, rt::poll_check(d.pd, rt::poll_mode::read), ec);
 }
 
 // Without a running runtime nobody would poll; what is there can be had all the same.

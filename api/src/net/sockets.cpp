@@ -10,6 +10,10 @@
 #include "weft/task.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <string>
+#include <unistd.h>
+#include <utility>
 
 namespace weft::net::detail {
 
@@ -160,8 +164,15 @@ int set_listen_options(int fd, const endpoint& at, const listen_options& o) noex
 
 }  // namespace
 
-descriptor* bind_socket(int type, const endpoint& at, const listen_options& o, std::error_code& ec) {
+descriptor* bind_socket(int type, const endpoint& at, const listen_options& o, std::unique_ptr<std::string> path,
+                        std::error_code& ec) {
   rt::throw_if_not_running("a socket");
+  struct made_in_vain {
+    const std::string* path = nullptr;
+    ~made_in_vain() {
+      if (path) ::unlink(path->c_str());
+    }
+  } made;
   int fd = sys::open_socket(family_of(at), type);
   if (fd < 0) {
     ec = system_error_code(-fd);
@@ -169,6 +180,7 @@ descriptor* bind_socket(int type, const endpoint& at, const listen_options& o, s
   }
   int n = set_listen_options(fd, at, o);
   if (n == 0) n = sys::bind(fd, at.data(), at.size());
+  if (n == 0) made.path = path.get();
   if (n == 0 && type == SOCK_STREAM) {
     n = sys::listen(fd, o.backlog > 0 ? std::min(o.backlog, largest_backlog) : largest_backlog);
   }
@@ -178,9 +190,12 @@ descriptor* bind_socket(int type, const endpoint& at, const listen_options& o, s
     return nullptr;
   }
   descriptor* d = descriptor::make_or_close(fd, ec);
+  if (!d) return nullptr;
+  made.path = nullptr;
+  d->unlink_path = std::move(path);
   sockaddr_storage own;
   socklen_t size;
-  if (d && sys::local_name(fd, &own, &size) == 0) d->where = to_address(endpoint::from_native(&own, size));
+  if (sys::local_name(fd, &own, &size) == 0) d->where = to_address(endpoint::from_native(&own, size));
   return d;
 }
 

@@ -120,7 +120,7 @@ tcp_listener tcp_listener::bind(const endpoint& at, const listen_options& o, std
     ec = system_error_code(EINVAL);
     return {};
   }
-  descriptor* d = detail::bind_socket(SOCK_STREAM, at, o, ec);
+  descriptor* d = detail::bind_socket(SOCK_STREAM, at, o, nullptr, ec);
   if (d) d->plain.store(true, rt::relaxed);
   return tcp_listener(d);
 }

@@ -57,7 +57,7 @@ udp_socket udp_socket::bind(const endpoint& at, const listen_options& o, std::er
   // Unlike a listener's, a datagram socket's port is its own: with the option, two could bind it and share its mail.
   listen_options mine = o;
   mine.reuse_address = false;
-  return udp_socket(detail::bind_socket(SOCK_DGRAM, at, mine, ec));
+  return udp_socket(detail::bind_socket(SOCK_DGRAM, at, mine, nullptr, ec));
 }
 
 udp_socket udp_socket::bind(const endpoint& at, const listen_options& o) {

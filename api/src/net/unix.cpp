@@ -72,9 +72,7 @@ unix_listener unix_listener::bind(std::string_view path, const listen_options& o
     return {};
   }
   auto to_remove = path.front() == '@' ? nullptr : std::make_unique<std::string>(path);
-  unix_listener l(detail::bind_socket(SOCK_STREAM, *at, o, ec));
-  if (l.d_) l.d_->unlink_path = std::move(to_remove);
-  return l;
+  return unix_listener(detail::bind_socket(SOCK_STREAM, *at, o, std::move(to_remove), ec));
 }
 
 unix_listener unix_listener::bind(std::string_view path, const listen_options& o) {

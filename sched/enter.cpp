@@ -49,10 +49,13 @@ M* regain_p(M* m) noexcept {
     if (m->p.load(relaxed)) return m;  // the taker gave up
     // That asked for the P that was taken.
     m->requests.fetch_and(~request::yield, relaxed);
-    forget_detached(m);
-    ++m->regained;
-    p = idle_p_to_go_on(m);
-    if (p) acquirep(m, p);
+    // Once the run() ends nobody takes an M out of the list: its neighbours there may be gone.
+    if (!sched.shutting_down.load(relaxed)) {
+      forget_detached(m);
+      ++m->regained;
+      p = idle_p_to_go_on(m);
+      if (p) acquirep(m, p);
+    }
   }
   take_short_turns(0);  // only now: sysmon gives it others as long as it is detached
   return p ? m : give_way(m);

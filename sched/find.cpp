@@ -320,10 +320,6 @@ G* find_runnable(M* m, bool* inherit) noexcept {
       continue;
     }
 
-    if (WEFT_UNLIKELY(m->requests.load(relaxed) & request::pinned)) {
-      if (G* g = take_pinned(m)) return g;
-    }
-
     nanos now = 0;
     bool ran = false;
     nanos next_timer = check_timers(p, p, true, &now, &ran);
@@ -334,18 +330,30 @@ G* find_runnable(M* m, bool* inherit) noexcept {
     if (p->next_look.load(relaxed) != 0 || global_first) {
       if (now == 0) now = nanotime();
       sched.coarse_now.store(now, relaxed);
+      if (global_first) {
+        if (G* g = shared_one(p)) {
+          p->next_look.store(1, relaxed);  // for the poller, which might always have somebody to run, too
+          return g;
+        }
+      }
       G* g = look_at_poller(p, now, look_every / 2);
       plan_next_look(p, now, next_timer);
       if (g) return g;
-      if (global_first && (g = shared_one(p))) return g;
     } else if (next_timer != 0) {
       plan_next_look(p, now, next_timer);
     }
 
     if (ran && !may_pass(p, true)) next_behind_others(p);
+    const bool pinned = m->requests.load(relaxed) & request::pinned;
+    if (WEFT_UNLIKELY(pinned) && (m->pinned_first = !m->pinned_first)) {
+      if (G* g = take_pinned(m)) return g;
+    }
     G* local = local_one(m, p, inherit);
     if (ran || !local) *inherit = false;  // a timer made it ready, and not who ran before
     if (local) return local;
+    if (WEFT_UNLIKELY(pinned)) {
+      if (G* g = take_pinned(m)) return g;
+    }
     judge_last_theft(m, p);
     if (G* g = global_one(p, 0)) return g;
     if (G* g = take_newcomer(p)) return g;

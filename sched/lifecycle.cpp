@@ -24,6 +24,7 @@
 #include "sched/threads.hpp"
 #include "sched/world.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -37,6 +38,8 @@ namespace weft::rt {
 namespace {
 
 constinit atomic<bool> started{false};
+
+constexpr nanos time_to_end = 100 * millisecond;  // of threads that have left, at least
 
 void leave_runtime_of(thread_state* ts) noexcept { leave_runtime(static_cast<M*>(ts)); }
 
@@ -227,7 +230,8 @@ void stop_runtime() noexcept {
   // Who stops the world now gives up, and who has stopped it starts it again before this run() is over.
   lock_guard world(sched.world);
   netpoll_break();
-  wait_for_ms(saturating_add(nanotime(), sched.options.shutdown_grace));
+  const nanos deadline = saturating_add(nanotime(), sched.options.shutdown_grace);
+  wait_for_ms(deadline);
 
   while (M* m = sched.all_ms.front()) {
     while (!m->finished.load(acquire)) {
@@ -235,20 +239,20 @@ void stop_runtime() noexcept {
       timespec pause{0, 50 * microsecond};
       nanosleep(&pause, nullptr);
     }
-    {
-      lock_guard hold(sched.mutex);
-      sched.all_ms.erase(m);
-    }
-    if (m->finished.load(acquire)) {
-      if (m->thread != pthread_t{}) pthread_join(m->thread, nullptr);
-      delete m;
-    } else {
+    lock_guard hold(sched.mutex);
+    sched.all_ms.erase(m);
+    if (!m->finished.load(acquire)) {
       pthread_detach(m->thread);  // it keeps its M
       sched.left_behind.fetch_add(1, relaxed);
+    } else if (m->thread != pthread_t{}) {
+      note_gone(m);
+    } else {
+      delete m;
     }
   }
 
-  join_gone_ms();
+  // Those that take longer are joined in the next run().
+  join_gone_ms(std::max(deadline, nanotime() + time_to_end));
 
   {
     lock_guard hold(sched.mutex);

@@ -79,6 +79,7 @@ M* lock_os_thread(M* m, int* error) noexcept {
       }
     }
     if (t == tie::last && (*error = start_spare_m()) != 0) {
+      if (sched.shutting_down.load(acquire)) return give_way(m);  // for good: that is why there is none
       give_tie_back();
       return m;
     }

@@ -49,8 +49,8 @@ inline constexpr std::uint32_t pinned = 64;     // goroutines pinned to it are r
 //   in the poller   null  > 0    sleeps in epoll, for all; one M at a time         descriptors, a timer, a break
 //   idle            null  > 0    sleeps on `parked`, in_idle_list                  it is passed next_p; or it is gone
 //   tied            null  > 0    sleeps on `parked` until locked_g is ready        it is passed next_p
-//   left behind     null  0      request::abandoned: its run() ended without it    never
-//   gone            null  -      `finished`: its thread has ended, and is joined   -
+//   left behind     any   0      request::abandoned: its run() ended without it    never
+//   gone            null  -      has left the scheduler's loop; its thread ends    it is joined
 struct alignas(cache_line) M : thread_state {
   // In the runtime: > 0 while the M executes runtime code, and then nobody takes its P. Written by this M only.
   atomic<std::uint32_t> depth{1};
@@ -67,6 +67,7 @@ struct alignas(cache_line) M : thread_state {
   std::uint32_t pins = 0;         // this M, and sched while it idles: goroutines that are pinned to it
   atomic<bool> in_poller{false};  // this M; kept only while pins != 0
   g_list pinned_ready;            // sched: those of them that others took from a queue
+  bool pinned_first = false;      // this M: whose turn it is, theirs or that of its P's queue
 
   note parked;             // where it sleeps
   M* next_idle = nullptr;  // sched; after its end: the next one to be joined

@@ -301,8 +301,7 @@ void m_main(M* m) noexcept {
   --sched.live_ms;
   if (m->leaves && !sched.shutting_down.load(relaxed)) {
     sched.all_ms.erase(m);
-    m->next_idle = sched.gone_ms.load(relaxed);
-    sched.gone_ms.store(m, relaxed);
+    note_gone(m);
     return;
   }
   m->finished.store(true, release);

@@ -13,8 +13,10 @@
 #include <fmt/format.h>
 #include <memory>
 #include <new>
+#include <pthread.h>
 #include <sys/prctl.h>
 #include <system_error>
+#include <time.h>
 #include <unistd.h>
 #include <utility>
 
@@ -309,7 +311,27 @@ bool take_p_for_want_of_thread(M* m) noexcept {
 
 // --- the end
 
-void join_gone_ms() noexcept {
+namespace {
+
+// pthread_timedjoin_np goes by the clock on the wall. If that is set meanwhile, a thread is given more time or less.
+bool ends_by(pthread_t thread, nanos deadline) noexcept {
+  const nanos left = deadline - nanotime();
+  if (left <= 0) return pthread_tryjoin_np(thread, nullptr) == 0;
+  timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  const nanos at = saturating_add(until.tv_sec * second + until.tv_nsec, left);
+  until = {static_cast<time_t>(at / second), static_cast<long>(at % second)};
+  return pthread_timedjoin_np(thread, nullptr, &until) == 0;
+}
+
+}  // namespace
+
+void note_gone(M* m) noexcept {
+  m->next_idle = sched.gone_ms.load(relaxed);
+  sched.gone_ms.store(m, relaxed);
+}
+
+void join_gone_ms(nanos deadline) noexcept {
   if (!sched.gone_ms.load(relaxed)) return;
   M* gone;
   {
@@ -318,8 +340,12 @@ void join_gone_ms() noexcept {
   }
   while (gone) {
     M* m = std::exchange(gone, gone->next_idle);
-    pthread_join(m->thread, nullptr);
-    delete m;
+    if (ends_by(m->thread, deadline)) {
+      delete m;
+    } else {
+      lock_guard hold(sched.mutex);
+      note_gone(m);
+    }
   }
 }
 

@@ -29,6 +29,9 @@ bool wake_some_idle_m(P* p, bool spinning) noexcept;
 P* idle_p_to_go_on(const M* m) noexcept;  // for one that lost its P and has a goroutine to run; null: it gives way
 bool take_p_for_want_of_thread(M* m) noexcept;  // m would sleep; false: threads do not lack
 
-void join_gone_ms() noexcept;  // those whose threads have ended
+// An M is gone when it has left the scheduler's loop. Its thread ends then, but for what destructors of the program's
+// thread_locals do there, which may take long, or wait for other goroutines.
+void note_gone(M* m) noexcept;               // under sched.mutex
+void join_gone_ms(nanos deadline) noexcept;  // frees those whose threads end by then; 0: have ended
 
 }  // namespace weft::rt

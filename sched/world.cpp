@@ -173,7 +173,7 @@ void set_number_of_procs(std::uint32_t n) noexcept {
 }
 
 std::uint32_t set_procs(std::uint32_t n) {
-  M* m = enter_runtime();
+  M* m = enter_without_locks();  // sysmon calls this, too, and is no plain thread
   std::uint32_t old = sched.procs.load(relaxed);
   if (!acquire_world(&m)) return old;
   old = sched.procs.load(relaxed);

@@ -4,6 +4,8 @@
 //
 //   it took a P a moment ago                     20 µs; after 50 looks in vain each is twice as long, up to 10 ms
 //   no P idles, and timers or descriptors wait   the same, up to 1 ms
+//   descriptors are waited for, and nobody       the same
+//   sleeps in the poller
 //   a P seems to be stuck besides                not beyond its time slice, nor the next timer
 //   goroutines compute without a P               at least 500 µs, unless a P is stuck, too: its share of the
 //                                                processors is small then
@@ -18,11 +20,10 @@
 // would cost more than they do, and looking every 10 ms a tenth of what they do. Policy and time live here; what is
 // done to Ps and Ms are verbs of sched.
 //
-// Each round: 1. poll, if nobody did for 10 ms (1 ms while no P idles); 2. a timer is overdue, whose P may be stuck, or
-// goroutines wait in the global queue or to begin, or nobody sleeps for a timer that is due soon: start an M if a P
-// idles; 3. retake; 4. reports of WEFT_DEBUG=hogs (hogs.hpp);
-// 5. the gate for newcomers (gate.hpp); 6. the forced tick; 7. the number of processors, once a second; 8. Ms that left
-// are joined; 9. WEFT_DEBUG=schedtrace.
+// Each round: 1. poll, if nobody did for 1 ms; 2. a timer is overdue, whose P may be stuck, or goroutines wait in the
+// global queue or to begin, or nobody polled, or sleeps for a timer that is due soon: start an M if a P idles; 3.
+// retake; 4. reports of WEFT_DEBUG=hogs (hogs.hpp); 5. the gate for newcomers (gate.hpp); 6. the forced tick; 7. the
+// number of processors, once a second; 8. Ms whose threads have ended are joined; 9. WEFT_DEBUG=schedtrace.
 
 #include "sysmon/sysmon.hpp"
 
@@ -60,11 +61,10 @@ constexpr nanos pause_beside_hogs = 500 * microsecond;  // sysmon's share of the
 constexpr nanos longest_pause = 10 * millisecond;
 constexpr nanos pause_while_all_idle = 20 * millisecond;  // timer_wants_poller knows
 constexpr int rounds_before_backoff = 50;
-constexpr nanos poll_at_least_every = 10 * millisecond;  // while a P idles
 constexpr nanos time_slice = 10 * millisecond;
 constexpr nanos follow_cpus_every = second;
 constexpr nanos overdue_after = 50 * microsecond;  // whoever sleeps for a timer is on its way before
-constexpr nanos overdue_slice = millisecond;       // when something is overdue and no P is free
+constexpr nanos overdue_slice = millisecond;       // when something is overdue and no P is free, or nobody polls
 // A suspected deadlock is looked at again, less and less often.
 constexpr nanos first_suspicion = millisecond, longest_suspicion = 60 * second;
 
@@ -263,22 +263,27 @@ void follow_cpus_if_due(nanos now, nanos* next) noexcept {
   }
 }
 
-void poll_if_nobody_did(nanos now) noexcept {
+// True: nobody had looked for so long that a P that idles shall have an M sleep there.
+bool poll_if_nobody_did(nanos now) noexcept {
   nanos last = sched.last_poll.load(relaxed);
-  nanos every = sched.idle_ps.load(relaxed) == 0 ? overdue_slice : poll_at_least_every;
-  if (last == 0 || now - last < every || !anybody_waits_for_io()) return;
-  if (!sched.last_poll.compare_exchange_strong(last, now, acq_rel, relaxed)) return;
+  if (last == 0 || now - last < overdue_slice || !anybody_waits_for_io()) return false;
+  if (!sched.last_poll.compare_exchange_strong(last, now, acq_rel, relaxed)) return false;
   g_list woken;
   poll_network(0, woken);
   ready_all(woken);
+  return true;
 }
 
 nanos next_pause(nanos interval, const retaken& last) noexcept {
   if (sched.hogs.load(relaxed) != 0) interval = std::max(interval, pause_beside_hogs);
   if (all_idle()) return nobody_helps() ? longest_pause : pause_while_all_idle;  // a P may be taken and get stuck
-  if (sched.idle_ps.load(relaxed) != 0) return interval;
+  const bool io = anybody_waits_for_io();
+  if (sched.idle_ps.load(relaxed) != 0) {
+    const bool nobody_polls = io && sched.last_poll.load(relaxed) != 0;
+    return nobody_polls ? std::min(interval, overdue_slice) : interval;
+  }
   nanos timer = earliest_timer();
-  if (timer != 0 || anybody_waits_for_io()) interval = std::min(interval, overdue_slice);
+  if (timer != 0 || io) interval = std::min(interval, overdue_slice);
   if (!last.stuck) return interval;
   nanos now = nanotime();
   nanos until = std::min(now + interval, last.next_look);
@@ -332,13 +337,13 @@ void run_monitor() noexcept {
       suspicion = first_suspicion;
     }
     sched.coarse_now.store(now, relaxed);
-    poll_if_nobody_did(now);
+    const bool nobody_polls = poll_if_nobody_did(now);
     bool overdue = work_is_overdue(now);
     if (sched.idle_ps.load(relaxed) != 0) {
       if (overdue || newcomers_may_begin()) {
         startm(nullptr, false);
         start_some_locked_m();
-      } else if (timer_wants_poller()) {
+      } else if (nobody_polls || timer_wants_poller()) {
         wakep(help::to_poll);
       }
     }
@@ -348,7 +353,7 @@ void run_monitor() noexcept {
     idle_rounds = last.taken > 0 ? 0 : idle_rounds + 1;
     force_tick_if_due(now);
     follow_cpus_if_due(now, &next_cpus);
-    join_gone_ms();
+    join_gone_ms(0);
     if (now >= next_trace) {
       trace_scheduler(now - start);
       next_trace = now + trace_period;

@@ -212,7 +212,7 @@ void chan_release(chan_core* c) noexcept {
   free_aligned(c, align);
 }
 
-bool chan_send_would_block(const chan_core* c) noexcept { return !c || (c->send_would_block() && !runtime_calls()); }
+bool chan_send_would_block(const chan_core* c) noexcept { return (!c || c->send_would_block()) && !runtime_calls(); }
 
 chan_status chan_send(chan_core* c, void* value, std::int64_t timeout) {
   if (WEFT_UNLIKELY(!c)) return wait_on_nil(rt::wait_reason::chan_send_nil, timeout);

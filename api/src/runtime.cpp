@@ -87,7 +87,10 @@ void print_stack_use() {
 
 void run_main(const options& o, void (*main)(void*), void* arg) {
   rt::thread_state* ts = rt::this_thread_or_null();
-  if (ts && ts->worker) throw std::logic_error("weft::run(): called from a goroutine");
+  if (ts && ts->worker) {
+    rt::leave_runtime(rt::enter_without_locks());  // for good, if its run() is over
+    throw std::logic_error("weft::run(): called from a goroutine");
+  }
   rt::scheduler_options effective = effective_options(o);
   rt::start_runtime(effective);
 

@@ -61,10 +61,11 @@ struct blocking_scope {
 // leaves main comes out here. Nobody waits for the remaining goroutines, and what their stacks own is leaked. They stop
 // where they wait, or at their next call into weft. For one that computes or blocks, run() waits shutdown_grace; if it
 // has not come by then, it goes on, on its own thread, until that call: what it refers to has to outlive run(). The
-// calls of weft/sync.hpp that find nothing to wait for may pass. run() may be called again afterwards, and starts
-// afresh. If main ends by exit_goroutine, run() does not return: the others go on, and when none of them can, that is a
-// deadlock. Not from a goroutine, and one at a time: std::logic_error. procs above 1024, max_threads 0, a negative
-// duration: std::invalid_argument. No memory: std::bad_alloc. Errors of the system: std::system_error.
+// calls of weft/sync.hpp that find nothing to wait for may pass, and what only tells something, as size() and id() do.
+// run() may be called again afterwards, and starts afresh. If main ends by exit_goroutine, run() does not return: the
+// others go on, and when none of them can, that is a deadlock. Not from a goroutine, and one at a time:
+// std::logic_error. procs above 1024, max_threads 0, a negative duration: std::invalid_argument. No memory:
+// std::bad_alloc. Errors of the system: std::system_error.
 template <class F>
 int run(F main, const options& o = {}) {
   static_assert(std::is_invocable_v<F>, "weft::run(main): main takes no arguments");

@@ -209,6 +209,15 @@ TEST_CASE("run() ends: who only asks stops, too") {
       {"try_send", [] { (void)empty.try_send(1); }},
       {"select with default", [] { weft::select(weft::on_recv(empty), weft::on_default()); }},
       {"err", [&c = ctx] { (void)c.err(); }},
+      {"sleep of nothing", [] { weft::sleep(0ms); }},
+      {"try_recv of nil",
+       [] {
+         int got;
+         (void)weft::chan<int>(weft::nil).try_recv(got);
+       }},
+      {"try_send of nil", [] { (void)weft::chan<int>(weft::nil).try_send(1); }},
+      {"select of nil with default",
+       [] { weft::select(weft::on_recv(weft::chan<int>(weft::nil)), weft::on_default()); }},
   };
   for (const auto& [name, ask] : questions) {
     INFO(name);
@@ -227,6 +236,84 @@ TEST_CASE("run() ends: who only asks stops, too") {
     long then = *asked;
     ::usleep(10'000);
     CHECK(*asked == then);
+  }
+}
+
+TEST_CASE("run() ends: who was left behind goes no further than its next call", "[leaves-threads]") {
+  const std::vector<std::pair<const char*, std::function<void()>>> calls{
+      {"go", [] { weft::go([] {}); }},
+      {"after_func", [] { weft::after_func(1h, [] {}); }},
+      {"timer", [] { weft::timer t(1h); }},
+      {"set_procs", [] { weft::set_procs(1); }},
+      {"listen", [] { tcp_listener::bind("127.0.0.1:0"); }},
+      {"connect", [] { tcp_stream::connect("127.0.0.1:1"); }},
+      {"resolve", [] { weft::net::resolve("localhost", "80"); }},
+      {"wait_readable", [] { (void)weft::io::wait_readable(0); }},
+      {"run", [] { weft::run([] {}); }},
+  };
+  for (const auto& [name, call] : calls) {
+    INFO(name);
+    struct progress {
+      std::atomic<bool> computes{false}, over{false}, calls{false}, returned{false};
+    };
+    auto p = std::make_shared<progress>();
+    weft::run(
+        [p, &what = call] {
+          weft::go([p, what] {
+            p->computes = true;
+            while (!p->over) {}
+            p->calls = true;
+            what();  // throws nothing either: that would end the process
+            p->returned = true;
+          });
+          while (!p->computes) weft::yield();
+        },
+        {.procs = 2, .shutdown_grace = 0s});
+    p->over = true;
+    for (int i = 0; i < 5000 && !p->calls; ++i) ::usleep(1000);
+    REQUIRE(p->calls);
+    ::usleep(5'000);
+    CHECK(!p->returned);
+  }
+}
+
+namespace {
+
+struct slow_to_destroy {
+  ~slow_to_destroy() {
+    if (!used) return;
+    ::usleep(800'000);
+    ++destroyed;
+  }
+  bool used = false;
+  static inline std::atomic<int> destroyed{0};
+};
+thread_local slow_to_destroy of_thread;
+
+}  // namespace
+
+TEST_CASE("run() ends: it does not wait for what a thread's own variables do when they are destroyed") {
+  auto began = weft::test::clock::now();
+  weft::run([] { of_thread.used = true; }, {.procs = 1, .shutdown_grace = 0s});
+  CHECK(weft::test::clock::now() - began < 700ms);
+  for (int i = 0; i < 5000 && slow_to_destroy::destroyed == 0; ++i) ::usleep(1000);
+  CHECK(slow_to_destroy::destroyed == 1);
+  weft::run([] {});  // joins that thread
+}
+
+TEST_CASE("run() ends: who is about to lock its thread does not get an error for that") {
+  for (int i = 0; i < fewer(2000); ++i) {
+    weft::run(
+        [] {
+          for (int k = 0; k < 2; ++k) {
+            weft::go([] {
+              weft::lock_os_thread();
+              weft::yield();
+            });
+          }
+          weft::yield();
+        },
+        {.procs = 2});
   }
 }
 

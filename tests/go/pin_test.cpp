@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 #include <weft/weft.hpp>
 
 using namespace weft::test;
@@ -226,6 +227,50 @@ TEST_CASE("pin: one whose thread sleeps in the poller is woken there") {
         c.close();
       },
       {.procs = 2});
+}
+
+TEST_CASE("pin: those that others make ready again and again leave turns to the rest of their thread") {
+  weft::run(
+      [] {
+        constexpr int n = 32;
+        std::vector<chan<int>> words(n);
+        std::atomic<bool> stop{false};
+        std::atomic<int> ticks{0}, ran{0};
+        weft::task_group all;
+        auto compute = [](clock::duration d) {
+          for (auto end = clock::now() + d; clock::now() < end;) {}
+        };
+        for (auto& c : words) {
+          all.go([&, c] {
+            weft::pin here;
+            while (c.recv()) {
+              compute(1us);
+              if (ran.fetch_add(1) % 1000 == 0) weft::go([&ticks] { ++ticks; });
+            }
+          });
+        }
+        all.go([&] {
+          weft::pin here;
+          for (; !stop; ++ticks) weft::sleep(1ms);
+        });
+        weft::sleep(a_while);
+        weft::set_procs(2);
+        all.go([&] {
+          weft::blocking([] { ::usleep(2000); });  // comes back on the other thread
+          weft::pin here;
+          while (!stop) {
+            for (auto& c : words) (void)c.try_send(1);
+            compute(20us);
+            weft::yield();
+          }
+          for (auto& c : words) c.close();
+        });
+        weft::blocking([] { ::usleep(500'000); });
+        CHECK(ticks > 50);
+        stop = true;
+        all.wait();
+      },
+      {.procs = 1});
 }
 
 TEST_CASE("pin: the number of Ps changes meanwhile") {

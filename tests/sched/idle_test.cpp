@@ -11,7 +11,10 @@
 #include "tests/sched/helpers.hpp"
 #include "tests/support/catch.hpp"
 
+#include <fcntl.h>
 #include <optional>
+#include <thread>
+#include <unistd.h>
 
 using namespace weft::test;
 using weft::chan;
@@ -236,6 +239,31 @@ TEST_CASE("poller: nobody sleeps there for a timer that was stopped meanwhile") 
         rt::netpoll_break();
       },
       {.procs = 2});
+}
+
+TEST_CASE("poller: while the one who slept there runs a goroutine for long, another one does") {
+  int first[2], second[2];
+  REQUIRE(::pipe2(first, O_NONBLOCK | O_CLOEXEC) == 0);
+  REQUIRE(::pipe2(second, O_NONBLOCK | O_CLOEXEC) == 0);
+  weft::run(
+      [&] {
+        auto computes = weft::spawn([&] {
+          CHECK(!weft::io::wait_readable(first[0]));
+          weft::no_preemption alone;
+          CHECK(stay_until([] { return somebody_polls(); }));
+        });
+        auto waits = weft::spawn([&] { CHECK(!weft::io::wait_readable(second[0])); });
+        std::thread writer([&] {  // once all sleep
+          std::this_thread::sleep_for(50ms);
+          CHECK(::write(first[1], "x", 1) == 1);
+        });
+        computes.join();
+        CHECK(::write(second[1], "x", 1) == 1);
+        waits.join();
+        weft::blocking([&] { writer.join(); });
+      },
+      {.procs = 2});
+  for (int fd : {first[0], first[1], second[0], second[1]}) ::close(fd);
 }
 
 // L2.

@@ -1,9 +1,10 @@
 // context: the tree of nodes.
 //
 // A node is either cancellable or carries a value; the latter asks the next cancellable one above (`canceller`) for
-// everything else. Nodes are counted: handles and nodes below hold references. A cancellable node is in the list of
-// children of the next cancellable one above, from its making until it is cancelled; the list holds no reference, but
-// the `cancel` that belongs to the node does, and cancels before it lets go: so what is in a list is alive.
+// everything else. Nodes are counted: handles and nodes below hold references. When the last is gone, the node lets go
+// of the one above and of what is the user's. A cancellable node is in the list of children of the next cancellable one
+// above, from its making until it is cancelled; the list holds no reference, but the `cancel` that belongs to the node
+// does, and cancels before it lets go: so what is in a list is alive.
 //
 // One lock for each tree (below one root) guards the lists and the changes of all its nodes. Cancelling takes it once:
 // it marks the node and everything below, unlinks them, and closes their done channels. So whoever finds a node
@@ -13,8 +14,9 @@
 // What is seen without the lock: `state` (release when it is set, acquire in err()), and what is written before it:
 // the cause.
 //
-// A node with a deadline and its timer hold each other: the timer's function holds a reference to the node. Cancelling
-// stops the timer and lets go of it, and every node is cancelled in the end.
+// Who cancels, and the function of a deadline's timer, only keep the node's memory (`keep`): they may be late, and
+// nothing of the user's shall be destroyed by them, after all handles are gone. A node with a deadline and its timer
+// keep each other. Cancelling stops the timer and lets go of it, and every node is cancelled in the end.
 //
 // Timers end with their run(), contexts need not. So whoever asks a context for something in another run(), or in none,
 // looks at the clock, and sets the timer again (see_to_deadline).
@@ -55,7 +57,15 @@ class context_node {
   context_node& operator=(const context_node&) = delete;
   virtual ~context_node() = default;  // not the parent: context_release goes up in a loop
 
+  // Nobody asks the node for anything any more.
+  virtual void forget() noexcept {}
+  void keep() noexcept { kept.fetch_add(1, rt::relaxed); }
+  void let_go() noexcept {
+    if (kept.fetch_sub(1, rt::acq_rel) == 1) delete this;
+  }
+
   rt::atomic<std::uint32_t> references{1};
+  rt::atomic<std::uint32_t> kept{1};  // one for all references
   context_node* const parent;
   cancel_node* canceller = nullptr;  // this, or the next above; null: cannot be cancelled
 };
@@ -88,6 +98,9 @@ class cancel_node final : public context_node {
     if (channel) chan_release(channel);
     release(in);
   }
+
+  // It is cancelled, so nobody sets the cause any more.
+  void forget() noexcept override { cause = nullptr; }
 
   bool is_cancelled() const noexcept { return state.load(rt::acquire) != cancel_state::active; }
 
@@ -146,7 +159,7 @@ void request_stop(std::stop_source& source) noexcept {
 #endif
 
 void cancel(cancel_node* root, cancel_state s, const std::exception_ptr& why) noexcept {
-  cancel_node* with_more = nullptr;  // retained, to be finished without the lock
+  cancel_node* with_more = nullptr;  // kept, to be finished without the lock
   {
     rt::runtime_scope scope;
     rt::lock_guard hold(root->in->mutex);
@@ -166,7 +179,7 @@ void cancel(cancel_node* root, cancel_state s, const std::exception_ptr& why) no
       n->has_callbacks = n->source.has_value();
 #endif
       if (n->has_callbacks || n->timer) {
-        context_retain(n);
+        n->keep();
         n->next = std::exchange(with_more, n);
       }
       n = following;
@@ -182,16 +195,19 @@ void cancel(cancel_node* root, cancel_state s, const std::exception_ptr& why) no
 #if defined(__cpp_lib_jthread)
     if (n->has_callbacks) request_stop(*n->source);
 #endif
-    context_release(n);
+    n->let_go();
   }
 }
 
 void start_timer(cancel_node* n) {
   std::int64_t ns = n->deadline - rt::nanotime();
   n->timer_run.store(number_of_run(), rt::relaxed);
-  context_retain(n);
-  func_timer t = after_func(std::chrono::nanoseconds(ns), [held = context_ref(n)] {
-    cancel(static_cast<cancel_node*>(held.get()), cancel_state::timed_out, nullptr);
+  struct let_go {
+    void operator()(cancel_node* kept) const noexcept { kept->let_go(); }
+  };
+  n->keep();
+  func_timer t = after_func(std::chrono::nanoseconds(ns), [kept = std::unique_ptr<cancel_node, let_go>(n)] {
+    cancel(kept.get(), cancel_state::timed_out, nullptr);
   });
   {
     rt::runtime_scope scope;
@@ -234,7 +250,8 @@ void context_retain(context_node* n) noexcept { n->references.fetch_add(1, rt::r
 void context_release(context_node* n) noexcept {
   while (n && n->references.fetch_sub(1, rt::acq_rel) == 1) {
     context_node* parent = n->parent;
-    delete n;
+    n->forget();
+    n->let_go();
     n = parent;
   }
 }

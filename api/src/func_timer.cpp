@@ -177,7 +177,7 @@ class func_timer_core : public func_timer_setting, public rt::timer {
     return false;
   }
   rt::linked_list<body, &body::in_runs> runs;
-  end_waiters waiters;  // for no run to be in f
+  end_waiters waiters;  // for no run to be in f (stop_and_wait)
   // The closure's. It lies behind this, and both together, if it has one word, in a small block (blocks.hpp).
   const std::uint32_t size;
   const std::uint8_t log2_of_align;
@@ -284,7 +284,9 @@ bool func_timer_reset(func_timer_core* t, std::int64_t ns) {
   rt::runtime_scope scope;
   rt::lock_guard hold(t->mutex);
   bool pending = t->disarm();
-  t->arm(scope.m(), ns);
+  // f may be about to set itself again, and so it would go on for ever while somebody waits for its end.
+  const bool ends = !t->waiters.empty() && t->is_in_f(scope.g());
+  if (!ends) t->arm(scope.m(), ns);
   return pending;
 }
 

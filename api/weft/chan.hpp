@@ -317,7 +317,8 @@ constexpr const element& element_for() noexcept {
 // range-for). T's move constructor and destructor throw nothing. The channel lives as long as a handle to it does; the
 // last one destroys the values that are left in the buffer. A call makes no handle of its own: the one through which it
 // waits must live, and not be assigned to, until it returns. T's move constructor and destructor, and what makes a T of
-// the rvalue that is sent, if it cannot throw, run under the channel's lock: they may not wait, which is fatal.
+// the rvalue that is sent, if it cannot throw, run under the channel's lock: they may neither wait nor use the channel.
+// In a goroutine waiting there is fatal; a plain thread would hold up all who use the channel.
 template <class T>
 class chan : public detail::chan_handle, public detail::send_ops<T, chan<T>>, public detail::recv_ops<T, chan<T>> {
  public:

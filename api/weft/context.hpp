@@ -87,8 +87,9 @@ class context_ref {
   context_node* node_ = nullptr;
 };
 
+// Its address says which key it is: one in all files of a process, if Key is.
 template <class Key>
-struct context_key {
+struct WEFT_API context_key {
   static inline const char tag = 0;
 };
 

@@ -35,7 +35,7 @@ WEFT_API std::uint64_t current_run() noexcept;                 // 0: no runtime 
 WEFT_API std::uint64_t run_of_last_start() noexcept;           // in which the goroutine is that the caller started last
 WEFT_API bool is_goroutine_exit(std::exception_ptr) noexcept;  // what exit_goroutine() throws
 
-// Outlives the task_group if goroutines of a run() that is over are left behind.
+// Outlives the task_group if goroutines of a run() that is over are left behind: these refer to it.
 struct group_state {
   explicit group_state(const context& parent) : group_state(with_cancel(parent)) {}
   explicit group_state(cancellable c) : ctx(c.ctx), cancel(std::move(c.cancel)) {}
@@ -77,18 +77,18 @@ struct group_state {
 // One place in the group: held from go() until the goroutine has ended and its closure is destroyed.
 class group_member {
  public:
-  explicit group_member(std::shared_ptr<group_state> s) : state_(std::move(s)) { state_->running.add(); }
-  group_member(group_member&& o) noexcept : state_(std::move(o.state_)) {}
+  explicit group_member(group_state& s) : state_(&s) { state_->running.add(); }
+  group_member(group_member&& o) noexcept : state_(std::exchange(o.state_, nullptr)) {}
   group_member& operator=(group_member&&) = delete;
   ~group_member() {
     if (!state_) return;
     if (state_->places) state_->places->release();
-    state_->running.done();
+    state_->running.done();  // the last access: the group may be gone
   }
   group_state& state() const noexcept { return *state_; }
 
  private:
-  std::shared_ptr<group_state> state_;
+  group_state* state_;
 };
 
 // Members are destroyed in reverse order: first the closure, at last the place.
@@ -120,7 +120,7 @@ class task_group {
  public:
   // Throws std::bad_alloc. Needs a running runtime only for go().
   task_group() : task_group(background()) {}
-  explicit task_group(const weft::context& parent) : state_(std::make_shared<detail::group_state>(parent)) {}
+  explicit task_group(const weft::context& parent) : state_(std::make_unique<detail::group_state>(parent)) {}
   task_group(const task_group&) = delete;
   task_group& operator=(const task_group&) = delete;
 
@@ -128,6 +128,7 @@ class task_group {
   ~task_group() {
     state_->cancel();
     wait_for_all();
+    if (!state_->running.wait_for(std::chrono::nanoseconds(0))) (void)state_.release();  // left behind
   }
 
   // The context of the group: cancelled by the first exception, by the parent, or when the group is destroyed.
@@ -144,7 +145,7 @@ class task_group {
     using C = detail::closure<std::decay_t<F>, std::decay_t<Args>...>;
     state_->enter_run(detail::current_run());
     if (state_->places) take_place();
-    detail::start<detail::group_body<C>>(o, "task_group::go", detail::group_member(state_), std::forward<F>(f),
+    detail::start<detail::group_body<C>>(o, "task_group::go", detail::group_member(*state_), std::forward<F>(f),
                                          std::forward<Args>(args)...);
     state_->note_run(detail::run_of_last_start());
     started_.store(true, std::memory_order_relaxed);
@@ -192,7 +193,7 @@ class task_group {
     }
   }
 
-  std::shared_ptr<detail::group_state> state_;
+  std::unique_ptr<detail::group_state> state_;
   detail::atomic<bool> started_{false};  // a go() has succeeded
 };
 

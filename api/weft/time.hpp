@@ -181,8 +181,8 @@ class func_timer {
   // True: f was not started by the present setting, and will not be. A running f is not waited for.
   bool stop() const { return detail::func_timer_stop(core_.get()); }
 
-  // The same, and waits for a running f. From f itself it does not wait. Two functions that do this to each other's
-  // timers wait for ever.
+  // The same, and waits for a running f; a reset by f itself does nothing meanwhile. From f itself it does not wait. Two
+  // functions that do this to each other's timers wait for ever.
   bool stop_and_wait() const { return detail::func_timer_stop_and_wait(core_.get()); }
 
   // Calls f (again) d from now. True: it was still pending. std::bad_alloc: it is stopped.
@@ -197,8 +197,8 @@ class func_timer {
 
 // Runs f, d from now, in a goroutine of its own. An exception that leaves f ends the process, as with go(). Anywhere.
 // f is destroyed when nothing can call it any more: by who drops the last handle of one that was stopped or has run,
-// or by the goroutine that called it. What is pending when run() ends is not pending any more: f is
-// destroyed then, unless a handle is left, whose reset sets it anew.
+// or by the goroutine that called it. What is pending when run() ends is not called any more: f is destroyed then,
+// unless a handle is left, whose stop() and reset() find it pending still, and whose reset() sets it anew.
 template <class Rep, class Period, class F>
 func_timer after_func(const std::chrono::duration<Rep, Period>& d, F&& f) {
   using D = std::decay_t<F>;

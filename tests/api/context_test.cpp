@@ -35,6 +35,9 @@ struct shared_key {
 struct number_key {
   using value_type = int;
 };
+struct counted_key {
+  using value_type = std::shared_ptr<int>;
+};
 
 bool closed(const weft::context& c) { return c.done().try_recv() == weft::recv_result::closed; }
 bool canceled(const weft::context& c) { return c.err() == std::errc::operation_canceled && closed(c); }
@@ -180,6 +183,19 @@ TEST_CASE("context: values are found from below and live as long as the context"
     REQUIRE(counted.use_count() == 2);
   }
   REQUIRE(counted.use_count() == 1);
+}
+
+TEST_CASE("context: the last handle frees the values, also if a deadline passes just then") {
+  weft::run([] {
+    for (int i = 0; i < 2000; ++i) {
+      auto value = std::make_shared<int>(i);
+      {
+        auto [ctx, cancel] = weft::with_timeout(weft::with_value<counted_key>(weft::background(), value), 20us);
+        (void)ctx.done().recv();
+      }
+      REQUIRE(value.use_count() == 1);
+    }
+  });
 }
 
 TEST_CASE("context: deadlines") {

@@ -1211,6 +1211,67 @@ TEST_CASE("a run() that ended: what its goroutines want of a semaphore is free f
   s.release(3);
 }
 
+TEST_CASE("a run() that ended: a thread behind its goroutines in a semaphore's queue gets what is there") {
+  weft::semaphore s(5);
+  std::thread behind;
+  weft::run([&] {
+    weft::go([&] { s.acquire(100); });
+    weft::sleep(5ms);
+    behind = std::thread([&] { s.acquire(2); });
+    weft::sleep(50ms);
+    CHECK(s.available() == 5);
+  });
+  behind.join();
+  CHECK(s.available() == 3);
+}
+
+TEST_CASE("semaphore: a thread that waits for long keeps its place") {
+  weft::run([] {
+    weft::semaphore s(0);
+    std::vector<int> order;
+    weft::mutex m;
+    auto got = [&](int who) {
+      std::scoped_lock hold(m);
+      order.push_back(who);
+    };
+    std::thread first([&] {
+      s.acquire(3);
+      got(1);
+    });
+    weft::sleep(5ms);
+    auto second = weft::spawn([&] {
+      s.acquire(1);
+      got(2);
+    });
+    weft::sleep(100ms);  // the thread has come by several times
+    for (int i = 0; i < 4; ++i) {
+      s.release();
+      weft::sleep(5ms);
+    }
+    second.join();
+    weft::blocking([&] { first.join(); });
+    CHECK(order == std::vector<int>{1, 2});
+  });
+}
+
+TEST_CASE("a run() that ended: its waiters ring no bell") {
+  auto rings = [] {
+    std::uint32_t n = 0;
+    for (const auto& bell : weft::detail::mutex_bells) n += bell.rings.load(std::memory_order_relaxed);
+    return n;
+  };
+  const std::uint32_t before = rings();
+  static weft::mutex held[20];
+  weft::run([] {
+    for (weft::mutex& m : held) {
+      m.lock();
+      for (int i = 0; i < 3; ++i) weft::go([&m] { m.lock(); });
+    }
+    weft::sleep(5ms);
+  });
+  CHECK(rings() == before);
+}
+
 TEST_CASE("a condition variable's wait ends at once if its time is before all time") {
   weft::run([] {
     weft::mutex m;

@@ -884,6 +884,30 @@ TEST_CASE("after_func: nobody waits for a function whose run() is over") {
   weft::run([&] { CHECK(!t->stop_and_wait()); });
 }
 
+TEST_CASE("after_func: stop_and_wait ends one that sets itself again, also before it has run to its end") {
+  weft::run([] {
+    const bool overlaps = GENERATE(false, true);
+    std::atomic<int> calls{0};
+    std::optional<weft::func_timer> t;
+    t.emplace(weft::after_func(1ms, [&, overlaps] {
+      ++calls;
+      if (overlaps) t->reset(200us);
+      weft::sleep(1ms);
+      t->reset(200us);
+    }));
+    for (int i = 0; i < 20; ++i) {
+      weft::sleep(4ms);
+      t->stop_and_wait();
+      const int then = calls;
+      CHECK(then > 0);
+      weft::sleep(2ms);
+      CHECK(calls == then);
+      t->reset(0ms);
+    }
+    t->stop_and_wait();
+  });
+}
+
 TEST_CASE("after_func: stop_and_wait from the function itself does not wait for itself") {
   weft::run([] {
     chan<int> done{1};

@@ -5,6 +5,8 @@
 
 #include "api/src/sync/parking.hpp"
 
+#include <algorithm>
+
 namespace weft {
 
 using namespace detail;
@@ -41,28 +43,62 @@ bool semaphore::retake(std::ptrdiff_t n) noexcept {
   return take(n);
 }
 
+// Under the bucket: takes n permits; or says that somebody waits, if nobody does yet.
+bool semaphore::take_or_announce(std::ptrdiff_t n) noexcept {
+  for (std::int64_t w = word_.load(rt::relaxed); (w & waiters) == 0;) {
+    bool enough = w / permit >= n;
+    if (word_.compare_exchange_weak(w, enough ? w - n * permit : w | waiters, rt::acquire, rt::relaxed)) return enough;
+  }
+  return false;
+}
+
+// Under the bucket, by a thread that waits, whose w nobody can claim just now: true if it was its turn.
+bool semaphore::come_by_again(sync_waiter& w, wake_list& woken) noexcept {
+  while (queue_.first->g->get_state() == rt::g_state::abandoned) remove(queue_, *queue_.first);
+  const std::int64_t permits = word_.load(rt::relaxed) / permit;
+  if (queue_.first != &w) {
+    grant(woken, permits);
+    return false;
+  }
+  if (permits < w.amount) return false;
+  remove(queue_, w);
+  grant(woken, permits - w.amount);
+  return true;
+}
+
 bool semaphore::acquire_slow(std::ptrdiff_t n, std::int64_t deadline) {
   return rt::wait_in_step([&] {
     rt::runtime_scope scope;
     skip_abandoned();
     if (deadline < never_ns && deadline <= rt::nanotime()) return take(n);
     rt::goroutine_lock& bucket = queue_lock(this);
-    bucket.acquire_lock();
-    for (std::int64_t w = word_.load(rt::relaxed); (w & waiters) == 0;) {
-      bool enough = w / permit >= n;
-      if (!word_.compare_exchange_weak(w, enough ? w - n * permit : w | waiters, rt::acquire, rt::relaxed)) continue;
-      if (!enough) break;
-      bucket.release_lock();
-      return true;
-    }
     sync_waiter w(scope.g());
     w.amount = n;
-    wake_list woken;
-    push_back(queue_, w);
-    return block_until(scope, w, bucket, rt::wait_reason::semaphore_acquire, deadline, [&]() noexcept {
-      remove(queue_, w);
-      grant(woken, word_.load(rt::relaxed) / permit);  // those behind may want less
-    });
+    for (;;) {
+      bucket.acquire_lock();
+      if (!w.queued) {
+        if (take_or_announce(n)) {
+          bucket.release_lock();
+          return true;
+        }
+        push_back(queue_, w);
+      }
+      wake_list woken;
+      auto leave = [&]() noexcept {
+        remove(queue_, w);
+        grant(woken, word_.load(rt::relaxed) / permit);  // those behind may want less
+      };
+      // A run() may end, and leave goroutines at the head of the queue. Nobody is left to tell a thread.
+      const std::int64_t until =
+          scope.m() ? deadline : std::min<std::int64_t>(deadline, rt::nanotime() + foreign_look_again);
+      if (block_once(scope, w, bucket, rt::wait_reason::semaphore_acquire, until, leave)) return true;
+      rt::lock_guard hold(bucket);
+      if (until == deadline) {
+        if (w.queued) leave();
+        return false;
+      }
+      if (w.queued && come_by_again(w, woken)) return true;
+    }
   });
 }
 

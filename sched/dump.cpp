@@ -1,6 +1,7 @@
 // The dump of goroutines, for fatal errors, SIGQUIT and dump_goroutines(). Goroutines that are the same but for their
-// number (same trace, same reason, same place of start) are shown once, with a head for them all; so a dump of a
-// hundred thousand is as long as the program has places to wait in.
+// number (same trace, same reason, same place of start) are shown once, with a head for them all, and a list of who
+// they are where the head cannot say that; so a dump of a hundred thousand is hardly longer than the program has places
+// to wait in.
 //
 // Allocates nothing but what demangling a name needs, and takes no lock.
 
@@ -144,9 +145,21 @@ std::uint64_t key_of(const G* g, trace* t) noexcept {
   return key.get();
 }
 
+// So many at most: a million of them would have little to say.
+void write_members(report& out, std::span<const dump_entry> group) noexcept {
+  constexpr std::size_t most_lines = 200;
+  for (std::size_t n = 0; !group.empty(); ++n) {
+    if (n == most_lines) return out.line("    ... and {} more", group.size());
+    const auto line = some_of(&group);
+    out.line("    {}{}", line.get(), group.empty() ? "" : ",");
+  }
+}
+
 void write_group(report& out, std::span<const dump_entry> group, nanos now, const kept_traces* traces) noexcept {
   const G* g = group[0].g;
-  out.line("{}:", head_of(group, now).get());
+  bool says_all;
+  out.line("{}:", head_of(group, now, &says_all).get());
+  if (!says_all) write_members(out, group);
   trace* t = out.scratch();
   if (!t) return;
   t->size = t->left_out = 0;

@@ -53,31 +53,50 @@ void add_state(head_text& out, std::span<const dump_entry> group, nanos now) noe
   out.add("{}]", describe_tie(g));
 }
 
-// "3, 7-12, 15, ..."
-void add_ids(head_text& out, std::span<const dump_entry> group) noexcept {
+// "7-12": from group[i] on, as long as the next one is the next number, and `alike` says so. The number of them.
+template <class Alike>
+std::size_t add_range(auto& out, std::span<const dump_entry> group, std::size_t i, Alike alike) noexcept {
+  const std::uint64_t first = group[i].id;
+  std::size_t n = 1;
+  while (i + n < group.size() && group[i + n].id == first + n && alike(group[i], group[i + n])) ++n;
+  out.add("{}", first);
+  if (n > 1) out.add("{}{}", n == 2 ? ", " : "-", first + n - 1);
+  return n;
+}
+
+// "3, 7-12, 15, ...". False: there are more.
+bool add_ids(head_text& out, std::span<const dump_entry> group) noexcept {
   constexpr int most = 8;
   int shown = 0;
   for (std::size_t i = 0; i < group.size(); ++shown) {
-    if (shown == most) return out.add(", ...");
-    std::uint64_t first = group[i].id, last = first;
-    while (++i < group.size() && group[i].id == last + 1) ++last;
-    out.add("{}{}", shown ? ", " : "", first);
-    if (last != first) out.add("{}{}", last == first + 1 ? ", " : "-", last);
+    if (shown == most) {
+      out.add(", ...");
+      return false;
+    }
+    if (shown) out.add(", ");
+    i += add_range(out, group, i, [](const dump_entry&, const dump_entry&) { return true; });
   }
+  return true;
 }
 
-// " 'worker', 'reader', ...": each name once, in the order of ids.
-void add_names(head_text& out, std::span<const dump_entry> group) noexcept {
+// " 'worker', 'reader', ...": each name once, in the order of ids. False: they have not all the same one.
+bool add_names(head_text& out, std::span<const dump_entry> group) noexcept {
   constexpr std::size_t most = 4;
   std::string_view shown[most];
   std::size_t n = 0;
+  bool same = true;
   for (const dump_entry& e : group) {
     std::string_view name = e.g->name;
+    same &= name == group[0].g->name;
     if (name.empty() || std::find(shown, shown + n, name) != shown + n) continue;
-    if (n == most) return out.add(", ...");
+    if (n == most) {
+      out.add(", ...");
+      return false;
+    }
     out.add("{} '{}'", n ? "," : "", name);
     shown[n++] = name;
   }
+  return same;
 }
 
 }  // namespace
@@ -87,18 +106,34 @@ const char* describe_tie(const G* g) noexcept {
   return g->marks() & mark::pinned_to_thread ? ", pinned to thread" : "";
 }
 
-head_text head_of(std::span<const dump_entry> group, nanos now) noexcept {
+head_text head_of(std::span<const dump_entry> group, nanos now, bool* says_all) noexcept {
   head_text head;
+  *says_all = true;
   if (group.size() == 1) {
     head.add("goroutine {} ", goroutine_name(group[0].g));
   } else {
     head.add("{} goroutines ", group.size());
-    add_ids(head, group);
-    add_names(head, group);
+    *says_all = add_ids(head, group);
+    *says_all &= add_names(head, group);
     head.add(" ");
   }
   add_state(head, group, now);
   return head;
+}
+
+short_text<160> some_of(std::span<const dump_entry>* left) noexcept {
+  constexpr std::size_t enough = 80;
+  short_text<160> line;
+  while (!left->empty() && line.get().size() < enough) {
+    if (!line.get().empty()) line.add(", ");
+    const std::string_view name = left->front().g->name;
+    const std::size_t n = add_range(line, *left, 0, [](const dump_entry& a, const dump_entry& b) {
+      return std::string_view(a.g->name) == b.g->name;
+    });
+    if (!name.empty()) line.add(" '{}'", name);
+    *left = left->subspan(n);
+  }
+  return line;
 }
 
 }  // namespace weft::rt

@@ -42,8 +42,11 @@ class short_text {
 
 using head_text = short_text<512>;
 
-// Of a group of at least one.
-head_text head_of(std::span<const dump_entry> group, nanos now) noexcept;
+// Of a group of at least one. *says_all: it tells each one's number and name.
+head_text head_of(std::span<const dump_entry> group, nanos now, bool* says_all) noexcept;
+
+// "3 'reader', 4-7 'writer'": the next of those that are left, about a line of them, which it takes from the front.
+short_text<160> some_of(std::span<const dump_entry>* left) noexcept;
 
 // ", locked to thread" and the like, or nothing.
 const char* describe_tie(const G* g) noexcept;

@@ -136,9 +136,12 @@ void reset() noexcept {
   sched.main.store(main_state::not_begun, relaxed);
   sched.housekeeper = nullptr;
   sched.exit_note.clear();
-  // The child of a fork() has none of the threads that its parent left behind.
+  // The child of a fork() has none of the threads that its parent left behind, or had not joined yet.
   const pid_t here = ::getpid();
-  if (std::exchange(sched.process, here) != here) sched.left_behind.store(0, relaxed);
+  if (std::exchange(sched.process, here) != here) {
+    sched.left_behind.store(0, relaxed);
+    sched.gone_ms.store(nullptr, relaxed);
+  }
 }
 
 // Waits until no M is left or `deadline`.
@@ -251,7 +254,7 @@ void stop_runtime() noexcept {
     }
   }
 
-  // Those that take longer are joined in the next run().
+  // Those that take longer are joined in the next run() of this process.
   join_gone_ms(std::max(deadline, nanotime() + time_to_end));
 
   {

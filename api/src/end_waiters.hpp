@@ -18,6 +18,13 @@ struct end_waiter {
 class end_waiters {
  public:
   bool empty() const noexcept { return first_ == nullptr; }
+  // But for those whose run() is over.
+  bool somebody_waits() const noexcept {
+    for (const end_waiter* w = first_; w; w = w->next) {
+      if (w->g->get_state() != rt::g_state::abandoned) return true;
+    }
+    return false;
+  }
   void add(end_waiter* w) noexcept { w->next = std::exchange(first_, w); }
 
   // One that is not linked any more is left alone.

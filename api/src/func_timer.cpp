@@ -283,10 +283,11 @@ bool func_timer_reset(func_timer_core* t, std::int64_t ns) {
   rt::throw_if_not_running("after_func reset");
   rt::runtime_scope scope;
   rt::lock_guard hold(t->mutex);
+  // f sets itself again, and so it would go on for ever while somebody waits for its end.
+  const bool ends = t->waiters.somebody_waits() && t->is_in_f(scope.g());
+  if (ends) return t->setting % 2 != 0;
   bool pending = t->disarm();
-  // f may be about to set itself again, and so it would go on for ever while somebody waits for its end.
-  const bool ends = !t->waiters.empty() && t->is_in_f(scope.g());
-  if (!ends) t->arm(scope.m(), ns);
+  t->arm(scope.m(), ns);
   return pending;
 }
 

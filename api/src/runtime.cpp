@@ -106,6 +106,7 @@ void run_main(const options& o, void (*main)(void*), void* arg) {
         ring_for_all(+1);
         rt::stop_runtime();
         ring_for_all(-1);
+        threads_look_at_semaphores();
       }
     } stop;
     terminate_watch exceptions;  // ends before another run() may begin

@@ -176,8 +176,8 @@ void tell_thread(hub& h) noexcept {
 }
 
 // Not under hub::mutex: a full pipe empties only while the thread can deliver. Without the pipe it ends by itself.
-void stop_thread() noexcept {
-  while (::write(pipe_in.load(std::memory_order_relaxed), &quit_mark, 1) != 1) {
+void stop_thread(int its_pipe) noexcept {
+  while (::write(its_pipe, &quit_mark, 1) != 1) {
     if (errno != EAGAIN && errno != EINTR) return;
     ::usleep(1000);
   }
@@ -258,10 +258,12 @@ void uninstall(hub& h, const signal_set& which) noexcept {
   }
 }
 
-// True: the thread has to be stopped.
-bool no_more_use(hub& h) noexcept { return h.registrations.empty() && std::exchange(h.fed, false); }
+// The pipe of the thread that has to be stopped, or -1.
+int no_more_use(hub& h) noexcept {
+  return h.registrations.empty() && std::exchange(h.fed, false) ? pipe_in.load(std::memory_order_relaxed) : -1;
+}
 
-int add(hub& h, const registration& r, bool* thread_in_vain) {
+int add(hub& h, const registration& r, int* thread_in_vain) {
   if (int error = make_pipe(h)) return error;
   h.registrations.reserve(h.registrations.size() + 1);
   signal_set installed;
@@ -301,21 +303,21 @@ chan<int> signal_channel(std::initializer_list<int> signals) {
     r.wanted.set(static_cast<std::size_t>(number));
   }
   if (!error) {
-    bool thread_in_vain = false;
+    int thread_in_vain = -1;
     {
       hub& h = the_hub();
       std::lock_guard hold(h.mutex);
       error = add(h, r, &thread_in_vain);
       if (!error) rt::sched.external_sources.fetch_add(1, rt::relaxed);
     }
-    if (thread_in_vain) stop_thread();
+    if (thread_in_vain >= 0) stop_thread(thread_in_vain);
   }
   if (error) net::fail("weft: signal channel", "", net::system_error_code(error));
   return r.to;
 }
 
 void stop_signals(const chan<int>& c) {
-  bool last;
+  int last;
   {
     hub& h = the_hub();
     std::lock_guard hold(h.mutex);
@@ -326,10 +328,10 @@ void stop_signals(const chan<int>& c) {
     h.registrations.erase(found);  // the caller has a handle: this is not the last
     uninstall(h, before & ~wanted_by_any(h));
     last = no_more_use(h);
-    if (!last) tell_thread(h);
+    if (last < 0) tell_thread(h);
     rt::sched.external_sources.fetch_sub(1, rt::relaxed);
   }
-  if (last) stop_thread();
+  if (last >= 0) stop_thread(last);
   try {
     c.close();
   } catch (const channel_closed&) {

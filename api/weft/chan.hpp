@@ -14,12 +14,14 @@
 #include <weft/detail/time.hpp>
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <system_error>
 #include <type_traits>
 #include <utility>
@@ -311,6 +313,15 @@ constexpr const element& element_for() noexcept {
   }
 }
 
+// Of any integer type, so that braces around an int compile.
+template <std::integral N>
+std::size_t capacity_of_channel(N n) {
+  if constexpr (std::is_signed_v<N>) {
+    if (n < 0) throw std::length_error("weft::chan: a buffer for " + std::to_string(n) + " values");
+  }
+  return static_cast<std::size_t>(n);
+}
+
 }  // namespace detail
 
 // A channel of T, or of signals without a value (void: send() and recv() take and give none, and there is no
@@ -324,10 +335,12 @@ class chan : public detail::chan_handle, public detail::send_ops<T, chan<T>>, pu
  public:
   using value_type = T;
 
-  // Unbuffered, or with a buffer for `capacity` values. Throws std::bad_alloc; std::length_error, if its size does not
-  // fit.
+  // Unbuffered, or with a buffer for `capacity` values. Throws std::bad_alloc; std::length_error, if that is negative
+  // or their size does not fit.
   chan() : chan(0) {}
-  explicit chan(std::size_t capacity) : chan_handle(detail::chan_make(detail::element_for<T>(), capacity)) {}
+  template <std::integral N>
+  explicit chan(N capacity)
+      : chan_handle(detail::chan_make(detail::element_for<T>(), detail::capacity_of_channel(capacity))) {}
   chan(nil_t) noexcept {}
 
   // Takes over one reference to a channel of T. For the library.

@@ -393,15 +393,14 @@ auto on_default(F f = {}) {
   return detail::default_case<F>(std::move(f));
 }
 
-// A case of any kind, for a number of cases known only at run time. Movable. An lvalue that it is made of is copied.
+// A case of any kind, for a number of cases known only at run time. Copies share it. An lvalue that it is made of is
+// copied.
 class select_case {
  public:
   template <class Case>
     requires(!std::is_same_v<std::remove_cvref_t<Case>, select_case>)
   select_case(Case&& c)  // NOLINT: implicit, so that push_back(on_recv(...)) works
       : case_(make(std::remove_cvref_t<Case>(std::forward<Case>(c)))) {}
-  select_case(select_case&&) noexcept = default;
-  select_case& operator=(select_case&&) noexcept = default;
 
  private:
   friend std::size_t select(std::span<const select_case> cases);

@@ -181,8 +181,8 @@ class func_timer {
   // True: f was not started by the present setting, and will not be. A running f is not waited for.
   bool stop() const { return detail::func_timer_stop(core_.get()); }
 
-  // The same, and waits for a running f; a reset by f itself does nothing meanwhile. From f itself it does not wait. Two
-  // functions that do this to each other's timers wait for ever.
+  // The same, and waits for a running f; a reset by f itself does nothing meanwhile. From f itself it does not wait.
+  // Two functions that do this to each other's timers wait for ever.
   bool stop_and_wait() const { return detail::func_timer_stop_and_wait(core_.get()); }
 
   // Calls f (again) d from now. True: it was still pending. std::bad_alloc: it is stopped.

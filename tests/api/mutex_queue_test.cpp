@@ -4,11 +4,14 @@
 #include "weft/sync.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
 #include <random>
+#include <thread>
 #include <vector>
 
 using weft::detail::mutex_queue;
@@ -87,6 +90,42 @@ TEST_CASE("mutex_queue: found again, whatever comes and goes") {
   }
   REQUIRE(bucket.queues == nullptr);
   REQUIRE(bucket.to_wake == 0);
+}
+
+// U2 (mutex.cpp): who unlocks looks at the bell at any time.
+TEST_CASE("mutex_queue: the bell does not fall silent for a moment while somebody is to be woken") {
+  weft::rt::G g;
+  std::vector<std::byte> memory;
+  weft::mutex* m = mutexes_of_one_bucket(memory, 64, 1)[0];
+  std::atomic<std::uint64_t> phase{0};  // odd: somebody is to be woken
+  auto wait_a_moment = [] {
+    for (int i = 0; i < 30; ++i) weft::rt::cpu_relax();
+  };
+  std::atomic<bool> stop{false};
+  std::atomic<int> silent{0};
+  std::thread listens([&] {
+    while (!stop) {
+      const std::uint64_t before = phase;
+      const bool rings = weft::detail::mutex_bells[7].rings.load() != 0;
+      if (before % 2 != 0 && phase == before && !rings) ++silent;
+    }
+  });
+  for (int i = 0; i < 100'000; ++i) {
+    mutex_waiter first(&g, m), second(&g, m);
+    mutex_queue q(m);
+    q.join(first, *m);
+    q.join(second, *m);
+    (void)q.settle(*m);
+    ++phase;
+    wait_a_moment();
+    q.remove(first);
+    wait_a_moment();
+    ++phase;
+    q.remove(second);
+  }
+  stop = true;
+  listens.join();
+  CHECK(silent == 0);
 }
 
 TEST_CASE("mutex_queue: many are found in a few steps") {

@@ -9,6 +9,7 @@
 #include <string>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
@@ -296,6 +297,16 @@ TEST_CASE("run() ends: it does not wait for what a thread's own variables do whe
   auto began = weft::test::clock::now();
   weft::run([] { of_thread.used = true; }, {.procs = 1, .shutdown_grace = 0s});
   CHECK(weft::test::clock::now() - began < 700ms);
+  if (!under_tsan) {  // a child does not have that thread
+    const pid_t child = ::fork();
+    if (child == 0) {
+      weft::run([] { weft::sleep(30ms); });
+      ::_exit(0);
+    }
+    int status = -1;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+  }
   for (int i = 0; i < 5000 && slow_to_destroy::destroyed == 0; ++i) ::usleep(1000);
   CHECK(slow_to_destroy::destroyed == 1);
   weft::run([] {});  // joins that thread

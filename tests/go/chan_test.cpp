@@ -1124,3 +1124,13 @@ TEST_CASE("chan: with a context that is cancelled already nothing is sent or rec
     CHECK(c.size() + signals.size() == 2);
   });
 }
+
+TEST_CASE("chan: a capacity of any integer type") {
+  int n = 3;
+  const std::uint8_t m = 4;
+  CHECK(chan<int>{n}.capacity() == 3);
+  CHECK(chan<std::string>{m}.capacity() == 4);
+  CHECK(chan<void>{5L}.capacity() == 5);
+  CHECK_THROWS_AS(chan<int>{n - 4}, std::length_error);
+  CHECK_THROWS_AS(chan<void>{n - 4}, std::length_error);
+}

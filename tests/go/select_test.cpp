@@ -947,3 +947,18 @@ TEST_CASE("select: into a value that cannot be assigned") {
     CHECK(!out);
   });
 }
+
+TEST_CASE("select_case: a list of them can be written down and copied") {
+  weft::run([] {
+    chan<int> a(1), b(1);
+    int from_a = 0, from_b = 0;
+    std::vector<weft::select_case> list{on_recv(a, [&](int v) { from_a = v; }), on_recv(b, [&](int v) { from_b = v; })};
+    const auto copy = list;
+    b.send(2);
+    CHECK(select(copy) == 1);
+    a.send(1);
+    CHECK(select(list) == 0);
+    CHECK(from_a == 1);
+    CHECK(from_b == 2);
+  });
+}

@@ -908,6 +908,53 @@ TEST_CASE("after_func: stop_and_wait ends one that sets itself again, also befor
   });
 }
 
+TEST_CASE("after_func: what others set while somebody waits for the function's end stays") {
+  weft::run([] {
+    std::atomic<int> calls{0};
+    std::atomic<bool> still_pending{false};
+    weft::chan<void> go_on;
+    std::optional<weft::func_timer> t;
+    t.emplace(weft::after_func(0ms, [&] {
+      if (++calls > 1) return;
+      go_on.recv();
+      still_pending = t->reset(1h);  // nothing: somebody waits
+    }));
+    CHECK(eventually([&] { return calls == 1; }));
+    auto waits = weft::spawn([&] { t->stop_and_wait(); });
+    weft::sleep(a_while);
+    CHECK(!t->reset(20ms));
+    go_on.send();
+    waits.join();
+    CHECK(still_pending);
+    CHECK(eventually([&] { return calls == 2; }));
+  });
+}
+
+TEST_CASE("after_func: who waited for the function's end when its run() ended does not keep it from going on") {
+  static std::optional<weft::func_timer> t;
+  static std::atomic<int> calls{0};
+  static std::atomic<bool> first_run{true};
+  calls = 0;
+  first_run = true;
+  weft::run([] {
+    t.emplace(weft::after_func(0ms, [] {
+      ++calls;
+      if (first_run) weft::sleep(1h);
+      t->reset(100us);
+    }));
+    CHECK(eventually([] { return calls == 1; }));
+    weft::go([] { t->stop_and_wait(); });
+    weft::sleep(a_while);
+  });
+  first_run = false;
+  weft::run([] {
+    t->reset(0ms);
+    CHECK(eventually([] { return calls >= 5; }));
+    t->stop_and_wait();
+  });
+  t.reset();
+}
+
 TEST_CASE("after_func: stop_and_wait from the function itself does not wait for itself") {
   weft::run([] {
     chan<int> done{1};

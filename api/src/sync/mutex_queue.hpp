@@ -70,21 +70,18 @@ class mutex_queues {
 
   void remove_at(mutex_waiter** place, mutex_waiter& w) noexcept {
     mutex_waiter* first = *place;
-    discount(w);
     sync_queue ring{first};
     detail::remove(ring, w);
     if (ring.first == first) return;
-    auto* next = static_cast<mutex_waiter*>(ring.first);
-    if (!next) {
-      // All below share the bits that lead here, so any leaf may take the place.
-      next = take_leaf_below(*first);
-      *place = next;
-      if (!next) return;
-    }
-    next->below[0] = first->below[0];
-    next->below[1] = first->below[1];
+    // If nobody else waits: all below share the bits that lead here, so any leaf may take the place.
+    auto* next = ring.first ? static_cast<mutex_waiter*>(ring.first) : take_leaf_below(*first);
     *place = next;
-    count(*next);
+    if (next) {
+      next->below[0] = first->below[0];
+      next->below[1] = first->below[1];
+      count(*next);
+    }
+    discount(w);  // now: as long as must_wake_ stays 1 the bell must not fall, not for a moment either (U2)
   }
 
  private:

@@ -42,6 +42,9 @@ inline sync_bucket& bucket_of(const void* object) noexcept { return bucket_numbe
 // there.
 void ring_for_all(int change) noexcept;
 
+// After the end of a run(): threads that wait behind goroutines that it left are served (semaphore.cpp).
+void threads_look_at_semaphores();
+
 // The lock for an object's queue.
 inline rt::goroutine_lock& queue_lock(const void* object) noexcept { return bucket_of(object).mutex; }
 

@@ -4,12 +4,58 @@
 #include "weft/sync/semaphore.hpp"
 
 #include "api/src/sync/parking.hpp"
+#include "runtime/linked_list.hpp"
 
-#include <algorithm>
+#include <mutex>
+#include <optional>
 
 namespace weft {
 
 using namespace detail;
+
+namespace {
+
+// Threads that are no goroutines and wait for semaphores. What is before them in the queue may be left behind by a
+// run() that ends, and its end looks for them:
+//
+//     a thread that waits                       the end of a run()
+//     T1  is in the list                        E1  its goroutines are abandoned
+//     T2  looks whether the first is abandoned  E2  goes through the list, and looks in the same way
+//     T3  queues
+//
+//     Both under the list's lock: if E2 does not find the thread, T1 comes later, and T2 sees E1. If it does, the
+//     semaphore exists, as that thread is in acquire().
+class known_thread {
+ public:
+  using look = void (*)(semaphore*) noexcept;
+  known_thread(semaphore* waits_for, look l) : of_(waits_for), look_(l) {
+    std::lock_guard hold(mutex_);
+    all_.push_back(this);
+  }
+  ~known_thread() {
+    std::lock_guard hold(mutex_);
+    all_.erase(this);
+  }
+  known_thread(const known_thread&) = delete;
+  known_thread& operator=(const known_thread&) = delete;
+
+  static void all_look() {
+    std::lock_guard hold(mutex_);
+    for (known_thread* t : all_) t->look_(t->of_);
+  }
+
+ private:
+  semaphore* const of_;
+  const look look_;
+  rt::list_links<known_thread> links_;
+
+  static constinit inline std::mutex mutex_;  // no goroutine takes it
+  static constinit inline rt::linked_list<known_thread, &known_thread::links_> all_;
+};
+
+}  // namespace
+
+void detail::threads_look_at_semaphores() { known_thread::all_look(); }
 
 void semaphore::misuse(const char* what, std::ptrdiff_t n) const noexcept {
   rt::fatal("weft::semaphore at {}: {} of {} ({} permits are free, at most {} can be)", static_cast<const void*>(this),
@@ -28,7 +74,7 @@ void semaphore::grant(wake_list& woken, std::int64_t permits) noexcept {
 }
 
 // Inside the runtime. What an ended run() left behind at the head of the queue may want more than is free, and no
-// release comes to pass it by. Only those who come anew look: a thread that was queued behind it already waits on.
+// release comes to pass it by.
 void semaphore::skip_abandoned() noexcept {
   if ((word_.load(rt::relaxed) & waiters) == 0) return;
   wake_list woken;
@@ -43,62 +89,30 @@ bool semaphore::retake(std::ptrdiff_t n) noexcept {
   return take(n);
 }
 
-// Under the bucket: takes n permits; or says that somebody waits, if nobody does yet.
-bool semaphore::take_or_announce(std::ptrdiff_t n) noexcept {
-  for (std::int64_t w = word_.load(rt::relaxed); (w & waiters) == 0;) {
-    bool enough = w / permit >= n;
-    if (word_.compare_exchange_weak(w, enough ? w - n * permit : w | waiters, rt::acquire, rt::relaxed)) return enough;
-  }
-  return false;
-}
-
-// Under the bucket, by a thread that waits, whose w nobody can claim just now: true if it was its turn.
-bool semaphore::come_by_again(sync_waiter& w, wake_list& woken) noexcept {
-  while (queue_.first->g->get_state() == rt::g_state::abandoned) remove(queue_, *queue_.first);
-  const std::int64_t permits = word_.load(rt::relaxed) / permit;
-  if (queue_.first != &w) {
-    grant(woken, permits);
-    return false;
-  }
-  if (permits < w.amount) return false;
-  remove(queue_, w);
-  grant(woken, permits - w.amount);
-  return true;
-}
-
 bool semaphore::acquire_slow(std::ptrdiff_t n, std::int64_t deadline) {
   return rt::wait_in_step([&] {
     rt::runtime_scope scope;
-    skip_abandoned();
+    std::optional<known_thread> known;
+    if (!scope.m()) known.emplace(this, [](semaphore* s) noexcept { s->skip_abandoned(); });  // T1
+    skip_abandoned();                                                                         // T2
     if (deadline < never_ns && deadline <= rt::nanotime()) return take(n);
     rt::goroutine_lock& bucket = queue_lock(this);
+    bucket.acquire_lock();
+    for (std::int64_t w = word_.load(rt::relaxed); (w & waiters) == 0;) {
+      bool enough = w / permit >= n;
+      if (!word_.compare_exchange_weak(w, enough ? w - n * permit : w | waiters, rt::acquire, rt::relaxed)) continue;
+      if (!enough) break;
+      bucket.release_lock();
+      return true;
+    }
     sync_waiter w(scope.g());
     w.amount = n;
-    for (;;) {
-      bucket.acquire_lock();
-      if (!w.queued) {
-        if (take_or_announce(n)) {
-          bucket.release_lock();
-          return true;
-        }
-        push_back(queue_, w);
-      }
-      wake_list woken;
-      auto leave = [&]() noexcept {
-        remove(queue_, w);
-        grant(woken, word_.load(rt::relaxed) / permit);  // those behind may want less
-      };
-      // A run() may end, and leave goroutines at the head of the queue. Nobody is left to tell a thread.
-      const std::int64_t until =
-          scope.m() ? deadline : std::min<std::int64_t>(deadline, rt::nanotime() + foreign_look_again);
-      if (block_once(scope, w, bucket, rt::wait_reason::semaphore_acquire, until, leave)) return true;
-      rt::lock_guard hold(bucket);
-      if (until == deadline) {
-        if (w.queued) leave();
-        return false;
-      }
-      if (w.queued && come_by_again(w, woken)) return true;
-    }
+    wake_list woken;
+    push_back(queue_, w);
+    return block_until(scope, w, bucket, rt::wait_reason::semaphore_acquire, deadline, [&]() noexcept {
+      remove(queue_, w);
+      grant(woken, word_.load(rt::relaxed) / permit);  // those behind may want less
+    });
   });
 }
 

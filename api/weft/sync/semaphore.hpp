@@ -81,8 +81,6 @@ class semaphore {
   WEFT_API bool acquire_slow(std::ptrdiff_t n, std::int64_t deadline);
   WEFT_API void release_slow(std::ptrdiff_t n) noexcept;
   [[noreturn]] WEFT_API void misuse(const char* what, std::ptrdiff_t n) const noexcept;
-  bool take_or_announce(std::ptrdiff_t n) noexcept;
-  bool come_by_again(detail::sync_waiter& w, detail::wake_list& woken) noexcept;
   void grant(detail::wake_list& woken, std::int64_t permits) noexcept;
   void skip_abandoned() noexcept;
 

@@ -2,7 +2,6 @@
 
 #include "netpoll/netpoll.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <new>
 
@@ -155,12 +154,6 @@ void poll_set_deadlines_again(timer_heap& here) {
     }
     publish(pd, false);
   }
-}
-
-nanos poll_time_left(poll_desc* pd, poll_mode m) noexcept {
-  lock_guard hold(pd->mutex);
-  const nanos deadline = pd->at(m).deadline.load(relaxed);
-  return deadline == 0 ? forever : std::max<nanos>(deadline - nanotime(), 0);
 }
 
 void poll_evict(poll_desc* pd, g_list& woken) noexcept {

@@ -35,6 +35,7 @@
 #include "runtime/lock.hpp"
 #include "timers/timer_heap.hpp"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace weft::rt {
@@ -89,21 +90,19 @@ int poll_open_again() noexcept;
 // At the start of a run(): the end of the last one dropped the timers of all deadlines. Throws std::bad_alloc.
 void poll_set_deadlines_again(timer_heap& here);
 
-// Until the deadline of one direction; forever: there is none.
-nanos poll_time_left(poll_desc* pd, poll_mode m) noexcept;
+// Until the deadline of one direction, by the clock: its timer may run a little later; forever: there is none.
+// Relaxed: who sets a deadline while somebody looks cannot know whether that will see it.
+inline nanos poll_time_left(const poll_desc* pd, poll_mode m) noexcept {
+  const nanos deadline = pd->at(m).deadline.load(relaxed);
+  if (deadline == 0) return forever;
+  return deadline < 0 ? 0 : std::max<nanos>(deadline - nanotime(), 0);
+}
 
 // After evict, when no call uses it any more: forgets the descriptor. Does not close fd.
 void poll_free(poll_desc* pd) noexcept;
 
 // Whether waiting makes sense: closing or a passed deadline say no.
 poll_status poll_check(const poll_desc* pd, poll_mode m) noexcept;
-
-// Whether the deadline has passed by the clock. Its timer may run a little later, and only that tells who waits.
-// Relaxed: who sets a deadline while a call begins cannot know whether that will see it.
-inline bool poll_is_late(const poll_desc* pd, poll_mode m) noexcept {
-  const nanos deadline = pd->at(m).deadline.load(relaxed);
-  return deadline > 0 && deadline <= nanotime();
-}
 
 // Before an I/O attempt: drops a kept notification.
 poll_status poll_reset(poll_desc* pd, poll_mode m) noexcept;

@@ -53,12 +53,12 @@ void add_state(head_text& out, std::span<const dump_entry> group, nanos now) noe
   out.add("{}]", describe_tie(g));
 }
 
-// "7-12": from group[i] on, as long as the next one is the next number, and `alike` says so. The number of them.
-template <class Alike>
-std::size_t add_range(auto& out, std::span<const dump_entry> group, std::size_t i, Alike alike) noexcept {
-  const std::uint64_t first = group[i].id;
+// "7-12": the first ones, as long as the next one is the next number, `by_name` with the same name. How many they are.
+std::size_t add_range(auto& out, std::span<const dump_entry> group, bool by_name) noexcept {
+  const std::uint64_t first = group[0].id;
+  const std::string_view name = group[0].g->name;
   std::size_t n = 1;
-  while (i + n < group.size() && group[i + n].id == first + n && alike(group[i], group[i + n])) ++n;
+  while (n < group.size() && group[n].id == first + n && (!by_name || name == group[n].g->name)) ++n;
   out.add("{}", first);
   if (n > 1) out.add("{}{}", n == 2 ? ", " : "-", first + n - 1);
   return n;
@@ -68,13 +68,13 @@ std::size_t add_range(auto& out, std::span<const dump_entry> group, std::size_t 
 bool add_ids(head_text& out, std::span<const dump_entry> group) noexcept {
   constexpr int most = 8;
   int shown = 0;
-  for (std::size_t i = 0; i < group.size(); ++shown) {
+  for (; !group.empty(); ++shown) {
     if (shown == most) {
       out.add(", ...");
       return false;
     }
     if (shown) out.add(", ");
-    i += add_range(out, group, i, [](const dump_entry&, const dump_entry&) { return true; });
+    group = group.subspan(add_range(out, group, false));
   }
   return true;
 }
@@ -127,9 +127,7 @@ short_text<160> some_of(std::span<const dump_entry>* left) noexcept {
   while (!left->empty() && line.get().size() < enough) {
     if (!line.get().empty()) line.add(", ");
     const std::string_view name = left->front().g->name;
-    const std::size_t n = add_range(line, *left, 0, [](const dump_entry& a, const dump_entry& b) {
-      return std::string_view(a.g->name) == b.g->name;
-    });
+    const std::size_t n = add_range(line, *left, true);
     if (!name.empty()) line.add(" '{}'", name);
     *left = left->subspan(n);
   }

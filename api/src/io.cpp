@@ -4,11 +4,9 @@
 #include "api/src/net/syscalls.hpp"
 #include "api/src/support.hpp"
 #include "sched/lifecycle.hpp"
-#include "weft/time.hpp"
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 
 namespace weft::io::detail {
 
@@ -55,9 +53,10 @@ class registration {
 std::error_code look_now_and_then(int fd, bool writable, std::int64_t deadline) {
   constexpr rt::nanos longest_pause = 20 * rt::millisecond;
   for (rt::nanos pause = rt::millisecond;; pause = std::min(2 * pause, longest_pause)) {
-    weft::sleep(std::chrono::nanoseconds(std::min(pause, time_until(deadline))));
-    if (!rt::sched.running.load(rt::acquire)) return net::to_error_code(rt::poll_status::closing);
-    if (deadline != weft::detail::never_ns && deadline <= rt::nanotime()) return net::system_error_code(ETIMEDOUT);
+    if (!net::detail::sleep_for(std::clamp<rt::nanos>(time_until(deadline), 0, pause))) {
+      return net::to_error_code(rt::poll_status::closing);
+    }
+    if (time_until(deadline) <= 0) return net::system_error_code(ETIMEDOUT);
     const int ready = net::sys::poll_once(fd, writable);
     if (ready < 0) return net::system_error_code(-ready);
     if (ready > 0) return {};

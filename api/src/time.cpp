@@ -65,9 +65,11 @@ void sleep_until_ns(std::int64_t deadline) {
 }
 
 void sleep_ns(std::int64_t ns) {
-  if (ns <= 0 && !runtime_calls()) return;
+  if (ns <= 0) {
+    if (runtime_calls()) rt::runtime_scope scope;
+    return;
+  }
   rt::runtime_scope scope;
-  if (ns <= 0) return;
   std::int64_t deadline = clock_after(ns);  // a sleep is waited out
   if (!scope.m()) return sleep_as_thread(deadline);
   sleep_as_goroutine(scope, on_grid(deadline, ns, scope.m()->p.load(rt::relaxed)->timers.size()));

@@ -189,7 +189,7 @@ inline bool is_ok(rt::poll_status s, std::error_code& ec) noexcept {
 
 // A call that begins after its deadline fails, also if the deadline's timer has not run yet.
 inline bool may_begin(const descriptor& d, rt::poll_mode mode, rt::poll_status s, std::error_code& ec) noexcept {
-  if (s == rt::poll_status::ok && rt::poll_is_late(d.pd, mode)) s = rt::poll_status::timed_out;
+  if (s == rt::poll_status::ok && rt::poll_time_left(d.pd, mode) == 0) s = rt::poll_status::timed_out;
   return is_ok(s, ec);
 }
 
@@ -211,6 +211,9 @@ ssize_t attempt(descriptor& d, rt::poll_mode mode, std::error_code& ec, Call cal
     if (!is_ok(wait_in_turn(d, mode), ec)) return -1;
   }
 }
+
+// False: on a thread, and run() has ended.
+bool sleep_for(rt::nanos d);
 
 // Waits for a connection on d. A descriptor for it, or -1 with ec set. Waits while there are none to be had.
 int accept_descriptor(descriptor* d, sockaddr_storage* from, socklen_t* size, std::error_code& ec,

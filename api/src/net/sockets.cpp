@@ -25,7 +25,8 @@ constexpr rt::nanos first_pause = rt::millisecond, longest_pause = 20 * rt::mill
 
 int family_of(const endpoint& e) noexcept { return e.is_v4() ? AF_INET : e.is_v6() ? AF_INET6 : AF_UNIX; }
 
-// False: on a thread, and run() has ended.
+}  // namespace
+
 bool sleep_for(rt::nanos d) {
   rt::runtime_scope scope;
   if (scope.m()) {
@@ -37,6 +38,8 @@ bool sleep_for(rt::nanos d) {
   nanosleep(&pause, nullptr);
   return run != 0 && number_of_run() == run;
 }
+
+namespace {
 
 bool sleep_in_turn(descriptor& d, side s, rt::nanos pause) {
   rt::M* m = rt::this_m();

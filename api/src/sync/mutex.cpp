@@ -27,6 +27,9 @@
 //   place, whose waiters may be woken without need. Where the kernel has no membarrier, the bells ring always; and
 //   they do while a run() ends, so that a goroutine that only locks and unlocks comes by.
 //
+// Who queues behind a waiter that has armed relies on its W0 and W1. So the bell does not fall, not for a moment, while
+// must_wake_ stays 1 (mutex_queue.hpp: remove_at).
+//
 // Only W0 by somebody who does not hold the mutex needs W1: if the holder itself arms, its own unlock sees that, and
 // so do the holders after it.
 

@@ -3,8 +3,7 @@
 // The first waiter of each queue is a node of a digital search tree (Knuth, The Art of Computer Programming 3, 6.3):
 // bits of its mutex's address say left or right, one on each level, and a new one becomes a leaf. Among n queues one is
 // found in log2 n steps on average, in 64 at most, and nothing is allocated: the nodes are the waiters, on their
-// stacks. (Go's semaRoot has a treap. Before both there was a list, and n mutexes with waiters took n² steps: Go issue
-// 17953.)
+// stacks. (Go's semaRoot has a treap. With a list n mutexes with waiters take n² steps: Go issue 17953.)
 //
 // A bell (mutex.cpp) rings as long as a queue of its bucket has somebody to wake: a first waiter that is no heir. These
 // are counted, each where it becomes or ceases to be one (`count`, `discount`).

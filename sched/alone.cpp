@@ -7,26 +7,26 @@
 // The others who take such locks are plain threads. The first one to enter the runtime ends that, for the rest of the
 // process; and so does who sets the number of Ps to more than one, while the world is stopped.
 //
-//     an M                           a plain thread, the first time            who stops the world for one P
-//     E1  depth = 1                  C1  plain_threads_seen = coming           S1  alone = true
-//     E2  light barrier              C2  alone? then                           S2  plain_threads_seen is not none?
-//     L1  alone? then                C3    alone = false                           then alone = false
-//     L2    word free?               C4    heavy barrier
-//     L3    word = held              C5    wait for an M between L1 and L3
-//                                    C6  plain_threads_seen = came
+//     an M                           a plain thread, the first time            who stops the world
+//     E1  depth = 1                  C1  alone = false, for good               S1  alone = there is one P,
+//     E2  light barrier              C2  it was true? then                         unless C1 came first
+//     L1  alone? then                C3    heavy barrier
+//     L2    word free?               C4    wait for an M between L1 and L3
+//     L3    word = held              C5  alone_ended = plain_thread_came
 //
-//   C1 and C2, S1 and S2 are seq_cst: the thread sees that weft is alone, or that one sees that a thread has come, or
-//   both. Nobody takes a lock between S1 and S2, as the world stands still.
+//   C1 and S1 are under sched.mutex: once C1 has been, alone is never true again, and no plain thread, which takes its
+//   first lock after C5, reads another answer. The Ms read what S1 decides when the world goes on.
 //
-//   After L3 the word says that the lock is held, and whoever comes then waits for it as for any other. So what C5 has
+//   After L3 the word says that the lock is held, and whoever comes then waits for it as for any other. So what C4 has
 //   to wait for is an M that L1 told to go on plainly and that has not got to L3 yet. It looks at depth as "revoke"
-//   does (enter.hpp): if that is 0, E1 was not visible at C4, so L1 comes after it and reads false. If it is not, the M
+//   does (enter.hpp): if that is 0, E1 was not visible at C3, so L1 comes after it and reads false. If it is not, the M
 //   is past L3 when it is seen outside, or without the P, or when it has dispatched a goroutine since; then, too, a
 //   heavy barrier makes its word visible. One of these comes about, also if its goroutine never gives the P away
-//   (no_preemption). So C5 looks again and again, 20 µs apart. It may miss that the M was outside in between, and costs
+//   (no_preemption). So C4 looks again and again, 20 µs apart. It may miss that the M was outside in between, and costs
 //   nobody else anything.
 //
-//   Other plain threads that enter meanwhile wait likewise (`ending`), until C6.
+//   Other plain threads that enter meanwhile wait likewise (`ending`), until C5. The thread in run() is one that comes
+//   when main has ended, for the rest of this run() only.
 //
 // Starting a goroutine takes no such lock, and so a plain thread that only does that, as run() does for main, does not
 // count (sched/spawn.cpp).
@@ -36,6 +36,7 @@
 #include "runtime/asymmetric.hpp"
 #include "sched/scheduler.hpp"
 
+#include <algorithm>
 #include <ctime>
 
 namespace weft::rt {
@@ -69,25 +70,38 @@ void wait_for_who_takes_one() noexcept {
   heavy_barrier();
 }
 
+void end_alone_until(alone_ends when) noexcept {
+  lock_guard hold(ending);
+  bool was;
+  {
+    lock_guard hold_all(sched.mutex);
+    was = alone.load(relaxed);
+    alone.store(false, relaxed);  // C1
+    alone_ended.store(std::max(alone_ended.load(relaxed), when), relaxed);
+  }
+  if (!was) return;          // C2
+  heavy_barrier();           // C3
+  wait_for_who_takes_one();  // C4
+}
+
 }  // namespace
 
-void begin_alone(std::uint32_t procs) noexcept {
-  alone.store(procs == 1, seq_cst);                                                          // S1
-  if (plain_threads_seen.load(seq_cst) != plain_threads::none) alone.store(false, seq_cst);  // S2
+void may_be_alone_again() noexcept {
+  lock_guard hold(sched.mutex);
+  if (alone_ended.load(relaxed) == alone_ends::with_this_run) alone_ended.store(alone_ends::not_yet, relaxed);
 }
 
-void end_alone() noexcept {
-  lock_guard hold(ending);
-  if (!alone.load(seq_cst)) return;  // C2
-  alone.store(false, seq_cst);       // C3
-  heavy_barrier();                   // C4
-  wait_for_who_takes_one();          // C5
+void begin_alone(std::uint32_t procs) noexcept {
+  lock_guard hold(sched.mutex);
+  alone.store(procs == 1 && alone_ended.load(relaxed) == alone_ends::not_yet, relaxed);  // S1
 }
+
+void end_alone() noexcept { end_alone_until(alone_ends::with_this_run); }
 
 void plain_thread_comes() noexcept {
-  plain_threads_seen.store(plain_threads::coming, seq_cst);  // C1
-  end_alone();
-  plain_threads_seen.store(plain_threads::came, release);  // C6
+  end_alone_until(alone_ends::plain_thread_comes);
+  lock_guard hold(sched.mutex);
+  alone_ended.store(alone_ends::plain_thread_came, release);  // C5
 }
 
 }  // namespace weft::rt

@@ -6,20 +6,23 @@
 
 namespace weft::rt {
 
-enum class plain_threads : std::uint8_t { none, coming, came };
-inline constinit atomic<plain_threads> plain_threads_seen{plain_threads::none};
+// Written under sched.mutex. From `plain_thread_comes` on it is for good.
+enum class alone_ends : std::uint8_t { not_yet, with_this_run, plain_thread_comes, plain_thread_came };
+inline constinit atomic<alone_ends> alone_ended{alone_ends::not_yet};
 
 WEFT_NOINLINE void plain_thread_comes() noexcept;
 
 // By each thread that is not weft's, before it takes a goroutine_lock.
 inline void note_plain_thread() noexcept {
   // acquire: who has come before us has waited for those that took locks plainly.
-  if (WEFT_UNLIKELY(plain_threads_seen.load(acquire) != plain_threads::came)) plain_thread_comes();
+  if (WEFT_UNLIKELY(alone_ended.load(acquire) != alone_ends::plain_thread_came)) plain_thread_comes();
 }
 
+// A run() begins, unless a plain thread has come.
+void may_be_alone_again() noexcept;
 // While the world is stopped, or nothing runs yet: there are so many Ps.
 void begin_alone(std::uint32_t procs) noexcept;
-// When it returns nobody takes a lock plainly any more. For who is about to take one himself.
+// When it returns nobody takes a lock plainly any more in this run(). For who is about to take one himself.
 void end_alone() noexcept;
 
 }  // namespace weft::rt

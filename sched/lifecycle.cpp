@@ -16,6 +16,7 @@
 #include "runtime/report.hpp"
 #include "runtime/sanitizer.hpp"
 #include "runtime/stack_use.hpp"
+#include "sched/alone.hpp"
 #include "sched/dump.hpp"
 #include "sched/io.hpp"
 #include "sched/park.hpp"
@@ -205,6 +206,7 @@ void start_runtime(const scheduler_options& options) {
     started.store(false, release);
     throw;
   }
+  may_be_alone_again();
   set_number_of_procs(options.procs);
   sched.run_number.fetch_add(1, release);  // who begins a goroutine in this run() sees the room there is for it
   sched.timer_mask.set(0);                 // for good, see idle_p_put

@@ -106,48 +106,53 @@ TEST_CASE("simulation: nobody sleeps beside goroutines that a plain thread makes
   }
 }
 
+namespace {
+
+struct guarded {
+  simulation& s;
+  weft::rt::goroutine_lock mutex{weft::rt::lock_rank::channel};
+  bool held = false;  // not atomic: the lock shall do
+  int times = 0;
+
+  void begin() {
+    interleaving::check(!std::exchange(held, true), "two holders");
+    linger();
+    ++times;
+  }
+  void end() { held = false; }
+  void linger() {
+    for (int i = 0; i < 3; ++i) weft::rt::interleave_point();
+    if (s.one_in(8)) simulation::compute(s.up_to(80 * microsecond));
+  }
+  void hold() {
+    weft::rt::runtime_scope scope;
+    weft::rt::lock_guard holds(mutex);
+    begin();
+    end();
+  }
+  // Commit steps give it back.
+  void hold_and_park() {
+    weft::rt::runtime_scope scope;
+    mutex.acquire_lock();
+    begin();
+    scope.resumed_on(weft::rt::park(
+        scope.m(),
+        [](weft::rt::G* g, void* self) {
+          auto* it = static_cast<guarded*>(self);
+          it->linger();
+          it->end();
+          it->mutex.release_lock();
+          if (g->claim(weft::rt::no_ticket)) weft::rt::ready(g);
+        },
+        this, weft::rt::wait_reason::sleep));
+  }
+};
+
+}  // namespace
+
 // "alone" (sched/alone.cpp): goroutines, also those that park with the lock, and plain threads that come later, while
 // the number of Ps changes.
 TEST_CASE("simulation: a goroutine_lock has one holder, also when plain threads come to the only P") {
-  struct guarded {
-    simulation& s;
-    weft::rt::goroutine_lock mutex{weft::rt::lock_rank::channel};
-    bool held = false;  // not atomic: the lock shall do
-    int times = 0;
-
-    void begin() {
-      interleaving::check(!std::exchange(held, true), "two holders");
-      linger();
-      ++times;
-    }
-    void end() { held = false; }
-    void linger() {
-      for (int i = 0; i < 3; ++i) weft::rt::interleave_point();
-      if (s.one_in(8)) simulation::compute(s.up_to(80 * microsecond));
-    }
-    void hold() {
-      weft::rt::runtime_scope scope;
-      weft::rt::lock_guard holds(mutex);
-      begin();
-      end();
-    }
-    // Commit steps give it back.
-    void hold_and_park() {
-      weft::rt::runtime_scope scope;
-      mutex.acquire_lock();
-      begin();
-      scope.resumed_on(weft::rt::park(
-          scope.m(),
-          [](weft::rt::G* g, void* self) {
-            auto* it = static_cast<guarded*>(self);
-            it->linger();
-            it->end();
-            it->mutex.release_lock();
-            if (g->claim(weft::rt::no_ticket)) weft::rt::ready(g);
-          },
-          this, weft::rt::wait_reason::sleep));
-    }
-  };
   for (std::uint64_t seed = 0; seed < seeds(3000); ++seed) {
     INFO("seed " << seed);
     simulation s(seed * 3 + (seed % 4 == 0));  // one P, most often
@@ -178,6 +183,30 @@ TEST_CASE("simulation: a goroutine_lock has one holder, also when plain threads 
     }
     REQUIRE(s.run() == "");
     REQUIRE(g.times >= 12);
+  }
+}
+
+TEST_CASE(
+    "simulation: a goroutine_lock has one holder while there is one P again and again, and plain threads are there") {
+  for (std::uint64_t seed = 0; seed < seeds(600); ++seed) {
+    INFO("seed " << seed);
+    simulation s(seed);
+    guarded g{s};
+    bool over = false;
+    s.add_weft([&] {
+      for (int changes = 0; changes < 20; ++changes) {
+        weft::set_procs(2);
+        weft::set_procs(1);
+        g.hold();
+      }
+      over = true;
+    });
+    for (int i = 0; i < 3; ++i) {
+      s.add([&] {
+        while (!over) g.hold();
+      });
+    }
+    REQUIRE(s.run() == "");
   }
 }
 

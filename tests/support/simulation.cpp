@@ -100,7 +100,7 @@ bool work_in_rings(bool and_crumbs) {
 simulation::simulation(std::uint64_t seed) : interleaving(seed), procs_(1 + static_cast<unsigned>(seed % 3)) {
   present = this;
   rt::sched.next_m_id = 1;  // their random numbers
-  rt::plain_threads_seen.store(rt::plain_threads::none, rt::relaxed);
+  rt::alone_ended.store(rt::alone_ends::not_yet, rt::relaxed);
   stall_threads();
   keep_stores();
 }

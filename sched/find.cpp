@@ -60,7 +60,7 @@ void plan_next_look(P* p, nanos now, nanos next_timer) noexcept {
 bool may_pass(P* p, bool is_one) noexcept {
   if (p->runq.ring_empty() && sched.global_size.load(relaxed) == 0) return true;
   std::uint64_t at = dispatches(p);
-  if (!is_one || at - p->passed_at < passes_every) return false;
+  if (!is_one || (p->passed_at != 0 && at - p->passed_at < passes_every)) return false;
   p->passed_at = at;
   p->pass_slice = p->sched_tick.load(relaxed) + 1;
   return true;
@@ -304,8 +304,8 @@ void time_is_up(P* p) noexcept {
   if (p->sched_tick.load(relaxed) != p->pass_slice) p->passed_at = 0;
 }
 
-G* find_runnable(M* m, bool* inherit) noexcept {
-  *inherit = false;
+G* find_runnable(M* m, place* from) noexcept {
+  *from = place::queue;
   auto what = thief_takes::work;
   for (;;) {
     if (WEFT_UNLIKELY(sched.shutting_down.load(acquire) || m->leaves)) return nullptr;
@@ -348,9 +348,11 @@ G* find_runnable(M* m, bool* inherit) noexcept {
     if (WEFT_UNLIKELY(pinned) && (m->pinned_first = !m->pinned_first)) {
       if (G* g = take_pinned(m)) return g;
     }
-    G* local = local_one(m, p, inherit);
-    if (ran || !local) *inherit = false;  // a timer made it ready, and not who ran before
-    if (local) return local;
+    bool inherit;
+    if (G* local = local_one(m, p, &inherit)) {
+      if (inherit && !ran) *from = place::next;  // or else a timer made it ready, and not who ran before
+      return local;
+    }
     if (WEFT_UNLIKELY(pinned)) {
       if (G* g = take_pinned(m)) return g;
     }
@@ -371,6 +373,7 @@ G* find_runnable(M* m, bool* inherit) noexcept {
       if (!m->spinning.load(relaxed)) start_spinning(m);
       p->count.spins.add();
       steal_result r = steal_work(m, p, std::exchange(what, thief_takes::work), &now, &next_timer);
+      if (r.was_next) *from = place::next_elsewhere;
       if (r.g) return r.g;
       if (r.ran_timers) continue;
     }

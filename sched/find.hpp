@@ -3,9 +3,19 @@
 
 #include "sched/scheduler.hpp"
 
+#include <cstdint>
+
 namespace weft::rt {
 
-G* find_runnable(M* m, bool* inherit) noexcept;
+// Where a goroutine lay.
+enum class place : std::uint8_t {
+  queue,
+  next,            // runnext: it goes on in the time slice of the one that made it ready
+  next_elsewhere,  // runnext of another P
+};
+
+// Null: the runtime ends, or the M shall leave.
+G* find_runnable(M* m, place* from) noexcept;
 void time_is_up(P* p) noexcept;  // by p's owner: a time slice was used up, so the next one that is woken may go first
 
 // Whether find_runnable has to be gone by before m runs what its P has next: somebody asked for something, or it is

@@ -113,6 +113,8 @@ void reset() noexcept {
   sched.suspects_wait.store(false, relaxed);
   sched.unsorted = 0;
   sched.hog_kinds.fill(nullptr);
+  sched.kind_on_trial = nullptr;
+  sched.all_newcomers_wait = false;
   sched.hogs.store(0, relaxed);
   sched.idle_p_list = nullptr;
   sched.idle_m_list = nullptr;

@@ -12,6 +12,11 @@
 // that computes, the next suspect waits for a while (suspects_wait), and the others go on. One that parks, yields, ends
 // or blocks acquits them all: on a loaded machine a thread that is about to block looks like one that computes.
 //
+// Who is runnext begins without the turn, unless it is a suspect, or the next one of a kind that sysmon has on trial,
+// or all newcomers have to wait: its spawner most likely waits for it, and neither shall wait for the crowd. So as many
+// Ps as there are may be held by goroutines that nobody knows. One of those that loses its P is tried like one that had
+// the turn (sysmon/gate.cpp), so that few of each kind begin in this way if they compute.
+//
 // append-check-wake (proc.cpp), for those put aside:
 //
 //     who puts one aside           who returns the turn           an M that finds nothing
@@ -62,6 +67,11 @@ bool is_suspect(const void* kind) noexcept {
 }
 bool is_suspect(const G* g) noexcept { return is_suspect(g->spawn_pc); }
 
+// Under sched.mutex. g is no suspect, and its spawner has given way to it.
+bool may_begin_at_once(const G* g) noexcept {
+  return g->spawn_pc && g->spawn_pc != sched.kind_on_trial && !sched.all_newcomers_wait;
+}
+
 // Under sched.mutex.
 void clear_of_suspicion(const void* kind) noexcept {
   if (!is_suspect(kind)) return;
@@ -107,11 +117,16 @@ bool newcomers_want(P* p) noexcept {
   return newcomers_may_begin() || (p->has_turn.load(relaxed) && newcomers_aside() != 0);
 }
 
-bool put_newcomer_aside(P* p, G* g) noexcept {
+bool put_newcomer_aside(P* p, G* g, bool was_next) noexcept {
   if (!need_turn() || g->context || g->is_system() || p->has_turn.load(relaxed)) return false;
   {
     lock_guard hold(sched.mutex);
-    (is_suspect(g) ? sched.suspects : sched.newcomers).push_back(g);
+    const bool suspected = is_suspect(g);
+    if (was_next && !suspected && may_begin_at_once(g)) {
+      p->began = {g->spawn_pc, dispatches(p) + 1};
+      return false;
+    }
+    (suspected ? sched.suspects : sched.newcomers).push_back(g);
     store_sizes();
   }
   wake_for_newcomers();
@@ -166,8 +181,14 @@ void give_turn_back() noexcept {
   wake_for_newcomers();
 }
 
+void put_on_trial(const void* kind) noexcept {
+  lock_guard hold(sched.mutex);
+  sched.kind_on_trial = kind;
+}
+
 bool suspect(const void* kind) noexcept {
   lock_guard hold(sched.mutex);
+  sched.kind_on_trial = nullptr;
   if (is_suspect(kind)) return false;
   sched.hog_kinds[sched.next_hog_kind++ % sched.hog_kinds.size()] = kind;
   return true;
@@ -175,17 +196,20 @@ bool suspect(const void* kind) noexcept {
 
 void acquit(const void* kind) noexcept {
   lock_guard hold(sched.mutex);
+  sched.kind_on_trial = nullptr;
   clear_of_suspicion(kind);  // whoever gives the turn back wakes somebody
 }
 
-void make_suspects_wait() noexcept {
+void make_suspects_wait(bool and_all_others) noexcept {
   lock_guard hold(sched.mutex);
+  sched.all_newcomers_wait = and_all_others;
   sched.suspects_wait.store(true, relaxed);
 }
 
 void let_suspects_begin() noexcept {
   {
     lock_guard hold(sched.mutex);
+    sched.all_newcomers_wait = false;
     sched.suspects_wait.store(false, seq_cst);  // A1
   }
   wake_for_newcomers();
@@ -200,6 +224,7 @@ void let_newcomers_begin() noexcept {
   {
     lock_guard hold(sched.mutex);
     sched.hog_kinds.fill(nullptr);
+    sched.kind_on_trial = nullptr;
     sched.newcomers_wait.store(false, seq_cst);  // A1
   }
   let_all_come_by();

@@ -9,7 +9,7 @@
 namespace weft::rt {
 
 // By p's owner. True: g has not begun, and shall not just now. Null: there is none, or it is nobody's turn.
-bool put_newcomer_aside(P* p, G* g) noexcept;
+bool put_newcomer_aside(P* p, G* g, bool was_next) noexcept;
 G* take_newcomer(P* p) noexcept;
 
 bool newcomers_may_begin() noexcept;  // S3: some are put aside, and the next may begin now
@@ -28,11 +28,12 @@ void return_turn(P* p) noexcept;
 [[nodiscard]] bool withhold_turn() noexcept;       // false: some P has it
 void give_turn_back() noexcept;                    // what was ended, taken away or withheld
 
-// kind: where a goroutine was started. One of them computes for long (false: that is known); or does not: the turn is
-// given back afterwards.
+// kind: where a goroutine was started. One of them is on trial, until it turns out that it computes for long (false:
+// that was known), or does not: the turn is given back afterwards.
+void put_on_trial(const void* kind) noexcept;
 bool suspect(const void* kind) noexcept;
 void acquit(const void* kind) noexcept;
-void make_suspects_wait() noexcept;
+void make_suspects_wait(bool and_all_others) noexcept;
 void let_suspects_begin() noexcept;
 
 }  // namespace weft::rt

@@ -100,7 +100,8 @@ struct alignas(cache_line) P {
   // overwrites that, sysmon sees to it.
   alignas(cache_line) atomic<std::uint64_t> next_look{0};
   bool newcomer_first = false;  // owner: whose turn it is, a newcomer's or the global queue's
-  // owner: when one that was woken last ran before all who waited: dispatches(p), and in which time slice (sched_tick)
+  // owner: when one that was woken last ran before all who waited: dispatches(p), or 0 if none has, or a time slice was
+  // used up since; and in which time slice (sched_tick)
   std::uint64_t passed_at = 0;
   std::uint64_t pass_slice = 0;
 
@@ -116,6 +117,12 @@ struct alignas(cache_line) P {
   // Written by the owner, or under sched::mutex by whoever takes the P.
   atomic<bool> has_turn{false};
   const void* turn_kind = nullptr;  // sched: G::spawn_pc of that goroutine
+
+  // Owner: the newcomer that began last without the turn, and which of the dispatches(p) that was.
+  struct {
+    const void* kind = nullptr;  // G::spawn_pc
+    std::uint64_t at = 0;
+  } began;
 
   timer_heap timers;
 

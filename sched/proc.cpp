@@ -247,21 +247,21 @@ void execute(M* m, G* g, bool inherit) noexcept {
 }
 
 // What this M shall run next, or null when the runtime ends.
-G* schedule(M* m, bool* inherit) noexcept {
+G* schedule(M* m, place* from) noexcept {
   for (;;) {
     // Whoever ran here last has parked, yielded or ended.
     if (P* p = m->p.load(relaxed)) return_turn(p);
     if (m->locked_g.load(relaxed)) {
       stop_locked_m(m);
       if (sched.shutting_down.load(acquire)) return nullptr;
-      *inherit = false;
+      *from = place::queue;
       return m->locked_g.load(relaxed);
     }
     G* g = std::exchange(m->picked, nullptr);
-    *inherit = false;
-    if (!g) g = find_runnable(m, inherit);
+    *from = place::queue;
+    if (!g) g = find_runnable(m, from);
     if (!g) return nullptr;
-    if (WEFT_UNLIKELY(put_newcomer_aside(m->p.load(relaxed), g))) continue;
+    if (WEFT_UNLIKELY(put_newcomer_aside(m->p.load(relaxed), g, *from != place::queue))) continue;
     if (m->spinning.load(relaxed)) {
       resetspinning(m);
     } else if (sched.idle_ps.load(seq_cst) != 0 && timer_wants_poller()) {
@@ -287,8 +287,8 @@ void m_main(M* m) noexcept {
     ++sched.untied_ms;
   }
   acquire_passed_p(m);
-  bool inherit;
-  while (G* g = schedule(m, &inherit)) execute(m, g, inherit);
+  place from;
+  while (G* g = schedule(m, &from)) execute(m, g, from == place::next);
   if (m->spinning.load(relaxed)) sched.spinning.fetch_sub(1, seq_cst);
 
   lock_guard hold(sched.mutex);

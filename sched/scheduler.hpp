@@ -94,6 +94,8 @@ struct scheduler {
   std::size_t unsorted = 0;                 // so many of them, the first, were queued before an acquittal
   std::array<const void*, 16> hog_kinds{};  // G::spawn_pc of goroutines that computed for long
   std::size_t next_hog_kind = 0;            // the oldest of them
+  const void* kind_on_trial = nullptr;      // of one that sysmon watches
+  bool all_newcomers_wait = false;          // and not suspects only
   P* idle_p_list = nullptr;
   M* idle_m_list = nullptr;
   std::uint32_t idle_ms = 0;

@@ -138,15 +138,15 @@ steal_result steal_work(M* m, P* mine, thief_takes what, nanos* now, nanos* next
         if (ran) {
           // The timers' functions made goroutines ready here; a thief may have come by already.
           bool inherit;
-          return {mine->runq.get(&inherit), true};
+          return {.g = mine->runq.get(&inherit), .ran_timers = true};
         }
       }
       if (sched.idle_mask.has(at)) continue;
       if (what == thief_takes::crumbs_too || victim->spoils_here.load(relaxed) == spoils::work) {
-        if (G* g = steal_from(m, mine, victim)) return {g, false};
+        if (G* g = steal_from(m, mine, victim)) return {.g = g};
       }
       if (last) {
-        if (G* g = steal_runnext(mine, victim)) return {g, false};
+        if (G* g = steal_runnext(mine, victim)) return {.g = g, .was_next = true};
       }
     }
   }

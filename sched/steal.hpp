@@ -10,6 +10,7 @@ enum class thief_takes : bool { work, crumbs_too };
 
 struct steal_result {
   G* g = nullptr;  // to run next; more may be in the thief's ring
+  bool was_next = false;
   bool ran_timers = false;
 };
 

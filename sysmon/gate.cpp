@@ -65,12 +65,7 @@ bool gate::shall_open() const noexcept { return closed_ && newcomers_aside() != 
 
 void gate::look(nanos now, bool took, const defendant& d, bool turn) noexcept {
   if (turn) keeps_turn_ = true;
-  if (d.m) {
-    on_trial_ = d;
-    trial_began_ = now;
-    time_before_ = thread_time(d.m->tid);
-    keeps_turn_ = true;
-  }
+  if (d.m && (d.had_turn || !on_trial_.m)) begin_trial(now, d);
   if (!closed_ && !took && !keeps_turn_) return;
   if (closed_) look_at_one_again();
   bool no_threads = threads_run_short();
@@ -99,6 +94,15 @@ void gate::look(nanos now, bool took, const defendant& d, bool turn) noexcept {
   let_begin(now);
 }
 
+void gate::begin_trial(nanos now, const defendant& d) noexcept {
+  on_trial_ = d;
+  trial_began_ = now;
+  time_before_ = thread_time(d.m->tid);
+  if (d.had_turn) keeps_turn_ = true;
+  if (!keeps_turn_) keeps_turn_ = withhold_turn();
+  put_on_trial(d.kind);
+}
+
 // A thread that is about to block wants the processor, too, until it gets it. So it is watched until it has used it for
 // a while, or sleeps.
 gate::verdict gate::judge(nanos now) const noexcept {
@@ -116,7 +120,7 @@ gate::verdict gate::judge(nanos now) const noexcept {
 void gate::let_begin(nanos now) noexcept {
   bool all_wait = now < all_wait_until_;
   if (all_wait || now < suspects_wait_until_) {
-    make_suspects_wait();
+    make_suspects_wait(all_wait);
   } else {
     let_suspects_begin();
   }

@@ -7,11 +7,12 @@
 
 namespace weft::rt {
 
-// A newcomer that lost its P, and the turn with it.
+// A newcomer that lost its P, and the turn with it, if it had that.
 struct defendant {
   M* m = nullptr;              // whose goroutine it is; null: there is none
   std::uint32_t regained = 0;  // M::regained then
   const void* kind = nullptr;  // G::spawn_pc
+  bool had_turn = false;
 };
 
 // By sysmon only.
@@ -20,12 +21,13 @@ class gate {
   // Somebody waits for a look.
   bool shall_open() const noexcept;
 
-  // took: a P was taken from a goroutine since the last look; d: that had the turn, which the gate keeps now. turn: one
-  // that blocks had it, and the gate keeps it, too.
+  // took: a P was taken from a goroutine since the last look; d: that had just begun, and the gate keeps the turn now.
+  // turn: one that blocks had it, and the gate keeps it, too.
   void look(nanos now, bool took, const defendant& d, bool turn) noexcept;
 
  private:
   enum class verdict : std::uint8_t { none_yet, blocks, computes };
+  void begin_trial(nanos now, const defendant& d) noexcept;
   verdict judge(nanos now) const noexcept;
   void open() noexcept;
   void let_begin(nanos now) noexcept;  // who need not wait

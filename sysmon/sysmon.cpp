@@ -162,7 +162,7 @@ void give_to_another(P* p) noexcept {
 struct retaken {
   int taken = 0;
   bool detached = false;      // one of them from a goroutine that runs on
-  defendant newcomer;         // one of them had the turn for newcomers
+  defendant newcomer;         // one of them had just begun
   bool has_turn = false;      // one of them, whose goroutine is in a call, had it
   bool stuck = false;         // some P runs what it ran at the last look
   nanos next_look = forever;  // a P that is wanted has run for too long then
@@ -207,7 +207,11 @@ bool take_from_running(P* p, std::uint64_t tick, nanos now, bool overdue, hog_wa
   sched.detachments.fetch_add(1, relaxed);
   time_is_up(p);
   note_detached(m, thread_wants_processor(m->tid));
-  if (take_turn_away(p)) r.newcomer = {m, m->regained, p->turn_kind};
+  if (take_turn_away(p)) {
+    r.newcomer = {m, m->regained, p->turn_kind, true};
+  } else if (!r.newcomer.m && p->began.at == dispatches(p)) {
+    r.newcomer = {m, m->regained, p->began.kind, false};
+  }
   hogs.lost_its_p(m, p->seen.sched_when);
   r.detached = true;
   return true;
@@ -322,7 +326,7 @@ void run_monitor() noexcept {
     } else if (idle_rounds > rounds_before_backoff) {
       interval = std::min(interval * 2, longest_pause);
     }
-    between.pause(next_pause(interval, last));
+    between.pause(dispatched == 0 ? interval : next_pause(interval, last));  // all Ps idle until main begins
     if (the_monitor.quit.load(acquire)) quit();
     nanos now = nanotime();
     std::uint64_t before = std::exchange(dispatched, all_dispatches());

@@ -89,6 +89,50 @@ TEST_CASE("beside more goroutines that compute without end than may have threads
   CHECK(begun == n);
 }
 
+TEST_CASE("beside many that compute, few more begin if each is started next, and then waited for") {
+  constexpr int n = 60, before = 14;
+  std::atomic<bool> stop{false};
+  std::atomic<int> begun{0};
+  weft::run(
+      [&] {
+        weft::ticker tick(2ms);  // what is overdue has Ps taken
+        auto hog = [&] {
+          ++begun;
+          while (!stop.load(std::memory_order_relaxed)) {}
+        };
+        for (int i = 0; i < before; ++i) weft::go(hog);
+        CHECK(eventually([&] { return begun >= before - 2; }, 30s));
+        const int begun_before = begun;
+        for (int i = 0; i < n; ++i) {
+          weft::go([hog] { hog(); });
+          (void)tick.channel().recv();
+        }
+        CHECK(begun - begun_before < n / 2);
+        stop = true;
+        CHECK(eventually([&] { return begun == n + before; }, 30s));
+      },
+      {.procs = 1});
+}
+
+TEST_CASE("whom a timer wakes runs before those that wait also when the program has just begun") {
+  constexpr int n = 6;
+  std::atomic<int> begun{0};
+  weft::run(
+      [&] {
+        weft::wait_group w;
+        for (int i = 0; i < n; ++i) {
+          w.go([&] {
+            ++begun;
+            compute_for(50ms);
+          });
+        }
+        weft::sleep(1ms);
+        CHECK(begun <= n / 2);
+        w.wait();
+      },
+      {.procs = 1});
+}
+
 TEST_CASE("goroutines of a kind of which one computed do not wait like it once another one does not") {
   constexpr int n = 40;
   std::atomic<bool> stop{false};

@@ -4,12 +4,15 @@
 // Kills these mutants (tests/mutants): gate-*.
 
 #include "sysmon/gate.hpp"
+#include "sched/enter.hpp"
 #include "sched/newcomers.hpp"
 #include "sysmon/thread_state.hpp"
 #include "tests/go/helpers.hpp"
 #include "tests/support/catch.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
 #include <utility>
 
 using namespace weft::test;
@@ -30,7 +33,7 @@ class court {
     used = 5 * rt::millisecond;
     defendant_.tid = no_thread;
     CHECK(rt::withhold_turn());  // it had the turn, and now the gate has
-    gate_.look(now_, true, {&defendant_, defendant_.regained, &kind_}, false);
+    gate_.look(now_, true, {&defendant_, defendant_.regained, &kind_, true}, false);
   }
   ~court() {
     rt::sched.hogs.fetch_sub(hogs_, rt::relaxed);
@@ -50,6 +53,11 @@ class court {
     CHECK(rt::withhold_turn());
     gate_.look(now_, false, {}, true);
   }
+  // And lose their Ps, and had begun without the turn; both are of this kind.
+  void others_lose_their_ps(rt::M* a, rt::M* b, const void* kind) {
+    gate_.look(now_, true, {a, a->regained, kind, false}, false);
+    gate_.look(now_, true, {b, b->regained, kind, false}, false);
+  }
   void comes_by() { ++defendant_.regained; }
   void is_known() { rt::suspect(&kind_); }
   void threads_run_short(bool yes) {
@@ -58,9 +66,10 @@ class court {
     rt::sched.live_ms += more_threads_;
   }
 
-  bool is_suspect() const {
+  bool is_suspect() const { return is_suspect(&kind_); }
+  static bool is_suspect(const void* kind) {
     rt::lock_guard hold(rt::sched.mutex);
-    return std::find(rt::sched.hog_kinds.begin(), rt::sched.hog_kinds.end(), &kind_) != rt::sched.hog_kinds.end();
+    return std::find(rt::sched.hog_kinds.begin(), rt::sched.hog_kinds.end(), kind) != rt::sched.hog_kinds.end();
   }
   static bool somebody_may_begin() { return rt::sched.turn_is_free.load(rt::relaxed); }
   static bool suspects_wait() { return rt::sched.suspects_wait.load(rt::relaxed); }
@@ -201,5 +210,108 @@ TEST_CASE("gate: one that blocks in a call gives the turn to the next, but not w
     c.threads_run_short(false);
     c.look_after(a_look);
     CHECK(c.somebody_may_begin());
+  });
+}
+
+TEST_CASE(
+    "gate: one that began without the turn is tried, unless another one is, and nobody begins by turns meanwhile") {
+  weft::run([] {
+    court c;
+    rt::M a, b;
+    a.tid = b.tid = no_thread;
+    const char kind = 0;
+    c.others_lose_their_ps(&a, &b, &kind);
+    used += rt::second;
+    c.look_after(a_look);
+    CHECK(c.is_suspect());
+    CHECK(!c.is_suspect(&kind));
+    CHECK(c.somebody_may_begin());
+
+    c.others_lose_their_ps(&a, &b, &kind);
+    CHECK(!c.somebody_may_begin());
+    ++b.regained;
+    c.look_after(a_look);
+    CHECK(!c.somebody_may_begin());
+    used += rt::second;
+    c.look_after(a_look);
+    CHECK(c.is_suspect(&kind));
+    CHECK(c.somebody_may_begin());
+  });
+}
+
+namespace {
+
+// Newcomers wait, and none begins by the turn. Main keeps the only P while it is in a step.
+void while_newcomers_wait(const std::function<void()>& steps) {
+  weft::run(
+      [&] {
+        CHECK(rt::withhold_turn());
+        rt::make_newcomers_wait();
+        steps();
+        rt::let_newcomers_begin();
+        rt::give_turn_back();
+      },
+      {.procs = 1});
+}
+
+// All from one place, which comes back.
+struct started {
+  std::atomic<bool> begun{false};
+  const void* kind = nullptr;
+  weft::event over;
+  [[gnu::noinline]] void go() {
+    weft::go([this] {
+      kind = rt::this_m()->g->spawn_pc;
+      begun = true;
+      over.set();
+    });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("newcomers: who is next begins without the turn, the others do not") {
+  while_newcomers_wait([] {
+    started first, second;
+    first.go();
+    second.go();
+    second.over.wait();
+    CHECK(!first.begun);
+    weft::sleep(a_while);
+    CHECK(!first.begun);
+    rt::give_turn_back();
+    first.over.wait();
+    CHECK(rt::withhold_turn());
+  });
+}
+
+TEST_CASE("newcomers: who is next needs the turn if one of its kind is on trial or computed, or if all shall wait") {
+  while_newcomers_wait([] {
+    started known;
+    known.go();
+    known.over.wait();
+    REQUIRE(known.kind);
+    started on_trial, suspected, waits;
+    rt::put_on_trial(known.kind);
+    on_trial.go();
+    weft::sleep(a_while);
+    CHECK(!on_trial.begun);
+    rt::suspect(known.kind);
+    suspected.go();
+    weft::sleep(a_while);
+    CHECK(!suspected.begun);
+    rt::acquit(known.kind);
+    rt::make_suspects_wait(true);
+    waits.go();
+    weft::sleep(a_while);
+    CHECK(!waits.begun);
+    rt::let_suspects_begin();
+    started at_last;
+    at_last.go();
+    at_last.over.wait();
+    CHECK(!waits.begun);
+    rt::give_turn_back();
+    for (started* s : {&on_trial, &suspected, &waits}) s->over.wait();
+    CHECK(rt::withhold_turn());
   });
 }

@@ -17,7 +17,8 @@
 // one gets true, and that one, and nobody else, calls ready(). A claim with an old ticket fails, so a late party
 // of an earlier wait does no harm: G memory is never given to another type, so it may look at any time.
 // A wait that only one party can end (a plain send or receive: the waiter is unlinked under the channel's lock)
-// uses no_ticket, and claim() then only asks whether the goroutine was abandoned.
+// uses no_ticket, and claim() then only asks whether the goroutine was abandoned. While a run() ends, no goroutine is
+// claimed any more, as it would never run: whoever comes later in the same queue, a plain thread, has its turn.
 #pragma once
 
 #include "runtime/atomic.hpp"
@@ -30,6 +31,9 @@
 #include <cstdint>
 
 namespace weft::rt {
+
+// relaxed: who has not seen it yet may still claim one, as if it had come earlier.
+inline constinit atomic<bool> goroutines_stop{false};
 
 struct G;
 struct thread_state;
@@ -165,9 +169,15 @@ struct alignas(64) G {
   // goroutine wrote before it waited is seen through what published the ticket (a channel's lock, a timer's heap), what
   // the winner wrote through ready(). So acq_rel is more than is needed.
   [[nodiscard]] bool claim(wait_ticket ticket) noexcept {
+    if (WEFT_UNLIKELY(goroutines_stop.load(relaxed)) && kind == g_kind::goroutine) return false;
     if (ticket == no_ticket) return state.load(relaxed) != g_state::abandoned;
     std::uint64_t want = ticket << 1;
     return wake.compare_exchange_strong(want, want | 1, acq_rel, relaxed);
+  }
+
+  // It waits, and nobody wakes it any more.
+  bool waits_for_good() const noexcept {
+    return get_state() == g_state::abandoned || (goroutines_stop.load(relaxed) && kind == g_kind::goroutine);
   }
 
   // Ends all waits for good: no claim succeeds afterwards.

@@ -26,7 +26,7 @@
 //   nobody else anything.
 //
 //   Other plain threads that enter meanwhile wait likewise (`ending`), until C5. The thread in run() is one that comes
-//   when main has ended, for the rest of this run() only.
+//   when main has ended, for the rest of this run() only: the next one begins when it takes no such lock any more.
 //
 // Starting a goroutine takes no such lock, and so a plain thread that only does that, as run() does for main, does not
 // count (sched/spawn.cpp).
@@ -56,13 +56,13 @@ void wait_for_who_takes_one() noexcept {
       lock_guard hold(sched.mutex);  // else the M may be gone
       const P* p = sched.all_ps[0].load(relaxed);
       const M* m = p->m.load(relaxed);
-      if (!m || m->depth.load(seq_cst) == 0) return;
+      if (!m) break;
+      if (m->depth.load(seq_cst) == 0) return;
       if (!first) {
         first = m;
         from = dispatches(p);
       }
-      if (m != first) return;
-      if (dispatches(p) != from) break;
+      if (m != first || dispatches(p) != from) break;
     }
     timespec pause{0, pause_between_looks};
     nanosleep(&pause, nullptr);

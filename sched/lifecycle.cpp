@@ -99,7 +99,7 @@ void show_all_to_leak_sanitizer() noexcept {
 }
 
 // What outlives a run() stays: `spinning`, since a thread that comes late may count in it still (start_new_m), and
-// foreign_poll_waiters, which are plain threads.
+// foreign_poll_waiters, which are plain threads; but not in the child of a fork().
 void reset() noexcept {
   lock_guard hold(sched.mutex);
   sched.global.clear();
@@ -136,14 +136,17 @@ void reset() noexcept {
   sched.coarse_now.store(nanotime(), relaxed);
   sched.world_stopping.store(false, relaxed);
   sched.shutting_down.store(false, relaxed);
+  goroutines_stop.store(false, relaxed);
   sched.main.store(main_state::not_begun, relaxed);
   sched.housekeeper = nullptr;
   sched.exit_note.clear();
-  // The child of a fork() has none of the threads that its parent left behind, or had not joined yet.
+  // The child of a fork() has none of its parent's threads, left behind, not joined yet, late or plain.
   const pid_t here = ::getpid();
   if (std::exchange(sched.process, here) != here) {
     sched.left_behind.store(0, relaxed);
     sched.gone_ms.store(nullptr, relaxed);
+    sched.spinning.store(0, relaxed);
+    sched.foreign_poll_waiters.store(0, relaxed);
   }
 }
 
@@ -210,8 +213,7 @@ void start_runtime(const scheduler_options& options) {
   }
   may_be_alone_again();
   set_number_of_procs(options.procs);
-  sched.run_number.fetch_add(1, release);  // who begins a goroutine in this run() sees the room there is for it
-  sched.timer_mask.set(0);                 // for good, see idle_p_put
+  sched.timer_mask.set(0);  // for good, see idle_p_put
   lock_guard hold(sched.mutex);
   for (std::uint32_t i = options.procs; i-- > 0;) {
     P* p = sched.all_ps[i].load(relaxed);
@@ -222,6 +224,9 @@ void start_runtime(const scheduler_options& options) {
     idle_p_put(p);
   }
   let_threads_wait_for_io();
+  // Both under the lock, so that who began a goroutine in this run() does not find it over (is_over). Who reads the
+  // number sees the room there is for goroutines.
+  sched.run_number.fetch_add(1, release);
   sched.running.store(true, release);
 }
 
@@ -229,13 +234,14 @@ void stop_runtime() noexcept {
   {
     lock_guard hold(sched.mutex);
     sched.shutting_down.store(true, seq_cst);  // from here on nobody adds an M or takes one out
+    goroutines_stop.store(true, relaxed);
     for (M* m : sched.all_ms) {
       m->requests.fetch_or(request::stop, seq_cst);
       m->parked.wakeup();
     }
   }
   // Who stops the world now gives up, and who has stopped it starts it again before this run() is over.
-  lock_guard world(sched.world);
+  sched.world.acquire_lock();
   netpoll_break();
   const nanos deadline = saturating_add(nanotime(), sched.options.shutdown_grace);
   wait_for_ms(deadline);
@@ -267,6 +273,7 @@ void stop_runtime() noexcept {
     sched.idle_m_list = nullptr;
     sched.idle_p_list = nullptr;
   }
+  sched.world.release_lock();
   send_threads_away_from_io();
   for_each_g(
       [](G* g, void*) {
@@ -293,6 +300,9 @@ void stop_runtime() noexcept {
   }
   empty_all_caches();
   sched.ended_before.store(spawned - ended, relaxed);
+}
+
+void let_next_run_begin() noexcept {
   end_as_only_copy();
   started.store(false, release);
 }

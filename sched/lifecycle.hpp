@@ -11,10 +11,12 @@ bool is_over(std::uint64_t run) noexcept;
 void abandon(G* g) noexcept;                           // it never runs any more
 void start_runtime(const scheduler_options& options);  // throws std::system_error, std::bad_alloc, std::logic_error
 void stop_runtime() noexcept;                          // by the thread that started it: see lifecycle.cpp
+void let_next_run_begin() noexcept;                    // afterwards
 void check_dead() noexcept;                            // under sched.mutex
-[[noreturn]] void throw_not_running(const char* what);
+// Nor if it ends, unless a goroutine asks.
+void look_whether_running(const char* what);
 inline void throw_if_not_running(const char* what) {
-  if (WEFT_UNLIKELY(!sched.running.load(acquire))) throw_not_running(what);
+  if (WEFT_UNLIKELY(!sched.running.load(acquire) || sched.shutting_down.load(relaxed))) look_whether_running(what);
 }
 
 }  // namespace weft::rt

@@ -106,6 +106,7 @@ void hurry_sysmon() noexcept {
 void acquirep(M* m, P* p) noexcept {
   WEFT_CHECK(!m->p.load(relaxed) && !p->m.load(relaxed), "M {} takes P {} which M {} holds", m->id, p->id,
              fmt::ptr(p->m.load(relaxed)));
+  p->began = {};  // whoever goes on here has begun before
   m->p.store(p, relaxed);
   p->m.store(m, relaxed);
   p->status.store(p_status::running, release);

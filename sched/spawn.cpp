@@ -145,7 +145,8 @@ void make_room_locked() {
 
 }  // namespace
 
-void throw_not_running(const char* what) {
+void look_whether_running(const char* what) {
+  if (this_m() && sched.running.load(relaxed)) return;
   leave_runtime(enter_without_locks());  // who was left behind when its run() ended does not come back from there
   refuse_beside_other_copy();
   throw std::logic_error(fmt::format("weft: {} without a running runtime: call it inside weft::run()", what));

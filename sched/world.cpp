@@ -172,10 +172,14 @@ void set_number_of_procs(std::uint32_t n) noexcept {
   begin_alone(n);
 }
 
-std::uint32_t set_procs(std::uint32_t n) {
+std::uint32_t set_procs(std::uint32_t n, who_sets by) {
   M* m = enter_without_locks();  // sysmon calls this, too, and is no plain thread
   std::uint32_t old = sched.procs.load(relaxed);
   if (!acquire_world(&m)) return old;
+  if (by == who_sets::sysmon && !sched.follow_cpus.load(relaxed)) {  // the program stores it before it comes here
+    release_world();
+    return old;
+  }
   old = sched.procs.load(relaxed);
   P* own = m ? m->p.load(relaxed) : nullptr;
   if (own && own->id >= n) {
@@ -183,6 +187,7 @@ std::uint32_t set_procs(std::uint32_t n) {
     P* heir = sched.all_ps[0].load(relaxed);
     own->m.store(nullptr, relaxed);
     heir->m.store(m, relaxed);
+    heir->began = {};
     m->p.store(heir, relaxed);
     own = heir;
   }

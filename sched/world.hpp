@@ -15,7 +15,10 @@ void stop_for_the_world(M* m) noexcept;  // by an M between goroutines
 [[nodiscard]] bool acquire_world(M** m) noexcept;
 void release_world() noexcept;  // starts it again
 
-std::uint32_t set_procs(std::uint32_t n);  // returns the old number. Nothing happens if run() ends. std::bad_alloc
+// Returns the old number. Nothing happens if run() ends, or if sysmon follows the processors and the program has set a
+// number meanwhile. std::bad_alloc
+enum class who_sets : bool { program, sysmon };
+std::uint32_t set_procs(std::uint32_t n, who_sets by);
 P* make_p(std::uint32_t id);
 void set_number_of_procs(std::uint32_t n) noexcept;  // while the world is stopped, or has not begun. The Ps are there
 

@@ -24,6 +24,8 @@ constexpr nanos longest_wait = second;
 // that has not used so much, but has been on trial for this long.
 constexpr nanos computes_for = 200 * microsecond;
 constexpr nanos longest_trial = second;
+// When so many of other kinds have lost their Ps during a trial, which may compute, too, all wait for its end.
+constexpr std::uint32_t most_untried = 4;
 // While the threads run short.
 constexpr nanos look_for_threads = 10 * millisecond;
 
@@ -65,12 +67,12 @@ bool gate::shall_open() const noexcept { return closed_ && newcomers_aside() != 
 
 void gate::look(nanos now, bool took, const defendant& d, bool turn) noexcept {
   if (turn) keeps_turn_ = true;
-  if (d.m && (d.had_turn || !on_trial_.m)) begin_trial(now, d);
+  if (d.m) (d.had_turn || !on_trial_.m) ? begin_trial(now, d) : static_cast<void>(++untried_);
   if (!closed_ && !took && !keeps_turn_) return;
   if (closed_) look_at_one_again();
   bool no_threads = threads_run_short();
   if (!too_many_compute(hogs_per_p) && !no_threads) {
-    if (closed_ || keeps_turn_) open();
+    if (closed_ || keeps_turn_ || on_trial_.m) open();
     return;
   }
   if (!closed_) warn();
@@ -78,7 +80,10 @@ void gate::look(nanos now, bool took, const defendant& d, bool turn) noexcept {
   make_newcomers_wait();
   if (on_trial_.m) {
     verdict v = judge(now);
-    if (v == verdict::none_yet) return;
+    if (v == verdict::none_yet) {
+      if (untried_ >= most_untried) make_suspects_wait(true);
+      return;
+    }
     const void* kind = std::exchange(on_trial_, {}).kind;
     if (v == verdict::computes) {
       bool surprise = suspect(kind);
@@ -96,6 +101,7 @@ void gate::look(nanos now, bool took, const defendant& d, bool turn) noexcept {
 
 void gate::begin_trial(nanos now, const defendant& d) noexcept {
   on_trial_ = d;
+  untried_ = 0;
   trial_began_ = now;
   time_before_ = thread_time(d.m->tid);
   if (d.had_turn) keeps_turn_ = true;

@@ -37,6 +37,7 @@ class gate {
   bool closed_ = false;
   bool keeps_turn_ = false;
   defendant on_trial_;
+  std::uint32_t untried_ = 0;  // that have lost their Ps during the trial, without the turn
   nanos trial_began_ = 0, time_before_ = 0;
   bool warned_ = false;
   nanos wait_ = first_wait;

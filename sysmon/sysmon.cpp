@@ -261,7 +261,7 @@ void follow_cpus_if_due(nanos now, nanos* next) noexcept {
   std::uint32_t n = std::min(count_cpus(), max_procs);
   if (n == sched.procs.load(relaxed)) return;
   try {
-    set_procs(n);
+    set_procs(n, who_sets::sysmon);
   } catch (const std::bad_alloc&) {
     // As it was; the next look may find memory.
   }
@@ -315,7 +315,8 @@ void run_monitor() noexcept {
   nanos interval = shortest_pause;
   nanos suspicion = first_suspicion;
   nanos next_cpus = start + follow_cpus_every;
-  std::uint64_t dispatched = 0;
+  const std::uint64_t before_main = all_dispatches();
+  std::uint64_t dispatched = before_main;
   gate newcomers;
   retaken last;
   look_pauses between;
@@ -326,7 +327,7 @@ void run_monitor() noexcept {
     } else if (idle_rounds > rounds_before_backoff) {
       interval = std::min(interval * 2, longest_pause);
     }
-    between.pause(dispatched == 0 ? interval : next_pause(interval, last));  // all Ps idle until main begins
+    between.pause(dispatched == before_main ? interval : next_pause(interval, last));  // all Ps idle until main begins
     if (the_monitor.quit.load(acquire)) quit();
     nanos now = nanotime();
     std::uint64_t before = std::exchange(dispatched, all_dispatches());

@@ -88,7 +88,7 @@ class wait_queue {
   // The first waiter whose run() is not over. Those before it are unlinked.
   waiter* first_alive() noexcept {
     while (waiter* w = first_.load(rt::relaxed)) {
-      if (w->g->get_state() != rt::g_state::abandoned) return w;
+      if (!w->g->waits_for_good()) return w;
       remove(w);
     }
     return nullptr;

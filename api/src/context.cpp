@@ -235,6 +235,8 @@ void see_to_deadline(cancel_node* n) noexcept {
     rt::lock_guard hold(t->in->mutex);
     if (!t->is_cancelled()) timer = t->timer;
   }
+  // Who made the context has not got so far, in a run() that is over: the next one who asks finds its timer.
+  if (!timer) t->timer_run.store(set_in, rt::relaxed);
   try {
     if (timer) timer->reset(std::chrono::nanoseconds(left));
     if (timer && t->is_cancelled()) timer->stop();  // meanwhile, and its timer was stopped before we set it

@@ -21,7 +21,7 @@ class end_waiters {
   // But for those whose run() is over.
   bool somebody_waits() const noexcept {
     for (const end_waiter* w = first_; w; w = w->next) {
-      if (w->g->get_state() != rt::g_state::abandoned) return true;
+      if (!w->g->waits_for_good()) return true;
     }
     return false;
   }

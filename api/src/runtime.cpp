@@ -26,6 +26,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
+#include <fmt/core.h>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -107,6 +109,7 @@ void run_main(const options& o, void (*main)(void*), void* arg) {
         rt::stop_runtime();
         ring_for_all(-1);
         threads_look_at_semaphores();
+        rt::let_next_run_begin();
       }
     } stop;
     terminate_watch exceptions;  // ends before another run() may begin
@@ -135,7 +138,7 @@ unsigned set_procs(unsigned n) {
     throw std::invalid_argument(fmt::format("weft::set_procs: {} is not from 1 to {}", n, rt::max_procs));
   }
   rt::sched.follow_cpus.store(false, rt::relaxed);
-  return rt::set_procs(n);
+  return rt::set_procs(n, rt::who_sets::program);
 }
 
 std::size_t num_goroutines() noexcept { return rt::count_goroutines(); }
@@ -336,7 +339,7 @@ void dump_goroutines(std::FILE* out) {
   // Nobody else's code runs while the world is held, neither that of a stream of memory nor that of a goroutine that
   // reads the other end of a pipe: so the dump waits in a file of its own.
   const int held = ::memfd_create("weft-dump", MFD_CLOEXEC);
-  if (held < 0) return;
+  if (held < 0) return static_cast<void>(fmt::print(out, "weft: no file for the dump: {}\n", std::strerror(errno)));
   dump_to(held);
   char part[1024];
   ssize_t n;

@@ -6,6 +6,9 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
 #include <string>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -345,6 +348,119 @@ struct waits_at_the_end {
 weft::local<waits_at_the_end> of_main;
 
 }  // namespace
+
+namespace {
+
+// A run() whose main has ended, and that waits for a goroutine which computes; `others` wait in there, too. Meanwhile:
+// `then`, by a plain thread, which begins before the run() with `first`.
+void while_a_run_ends(const std::function<void()>& first, const std::function<void()>& others,
+                      const std::function<void()>& then) {
+  std::atomic<bool> has_begun{false}, ends{false};
+  caller thread([&](std::error_code&) {
+    first();
+    has_begun = true;
+    while (!ends) ::usleep(1000);
+    ::usleep(20'000);
+    then();
+  });
+  while (!has_begun) ::usleep(1000);
+  weft::run(
+      [&] {
+        others();
+        weft::sleep(a_while);
+        weft::go([&] {
+          ends = true;
+          compute_for(200ms);
+        });
+        while (!ends) weft::yield();
+      },
+      {.procs = 2, .shutdown_grace = 30s});
+  (void)thread.result();
+}
+
+template <class Lock>
+void lock_while_a_run_ends(Lock& l, void (Lock::*lock)(), void (Lock::*unlock)()) {
+  while_a_run_ends([&] { (l.*lock)(); }, [&] { weft::go([&] { (l.*lock)(); }); },
+                   [&] {
+                     (l.*unlock)();
+                     (l.*lock)();
+                     (l.*unlock)();
+                   });
+}
+
+}  // namespace
+
+TEST_CASE("run() ends: goroutines that will never run are given nothing, while one still computes") {
+  SECTION("mutex") {
+    weft::mutex m;
+    lock_while_a_run_ends(m, &weft::mutex::lock, &weft::mutex::unlock);
+  }
+  SECTION("shared_mutex") {
+    weft::shared_mutex m;
+    lock_while_a_run_ends(m, &weft::shared_mutex::lock, &weft::shared_mutex::unlock);
+  }
+  SECTION("semaphore") {
+    weft::semaphore s(1);
+    while_a_run_ends([&] { s.acquire(); }, [&] { weft::go([&] { s.acquire(2); }); },
+                     [&] {
+                       s.release();
+                       s.acquire();
+                     });
+  }
+  SECTION("channel") {
+    weft::chan<int> c;
+    std::atomic<bool> waits{false};
+    int got = 0;
+    std::thread receiver([&, c] {
+      while (!waits) ::usleep(1000);
+      ::usleep(1000);
+      got = c.recv().value_or(-1);
+    });
+    while_a_run_ends([] {},
+                     [&] {
+                       weft::go([c] { (void)c.recv(); });
+                       weft::sleep(1ms);
+                       waits = true;
+                     },
+                     [&] { c.send(42); });
+    receiver.join();
+    CHECK(got == 42);
+  }
+  SECTION("condition_variable") {
+    weft::mutex m;
+    weft::condition_variable changed;
+    bool ready = false;
+    std::atomic<bool> waits{false};
+    caller waiter([&](std::error_code&) {
+      while (!waits) ::usleep(1000);
+      std::unique_lock lock(m);
+      changed.wait(lock, [&] { return ready; });
+    });
+    while_a_run_ends([] {},
+                     [&] {
+                       weft::go([&] {
+                         std::unique_lock lock(m);
+                         changed.wait(lock);
+                       });
+                       weft::sleep(1ms);
+                       waits = true;
+                     },
+                     [&] {
+                       std::scoped_lock lock(m);
+                       ready = true;
+                       changed.notify_one();
+                     });
+    (void)waiter.result();
+  }
+  SECTION("and a plain thread starts none") {
+    weft::wait_group w;
+    while_a_run_ends([] {}, [] {},
+                     [&] {
+                       CHECK_THROWS_AS(w.go([] {}), std::logic_error);
+                       w.wait();
+                     });
+  }
+}
 
 TEST_CASE("run() ends: main's locals are destroyed before") {
   for (int i = 0; i < 100; ++i) weft::run([] { of_main->used = true; });

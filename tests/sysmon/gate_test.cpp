@@ -239,6 +239,45 @@ TEST_CASE(
   });
 }
 
+TEST_CASE("gate: when four have lost their Ps that had begun without the turn, all wait for the end of the trial") {
+  weft::run([] {
+    court c;
+    rt::M a, b;
+    a.tid = b.tid = no_thread;
+    const char kind = 0;
+    auto all_wait = [] {
+      rt::lock_guard hold(rt::sched.mutex);
+      return rt::sched.all_newcomers_wait;
+    };
+    c.others_lose_their_ps(&a, &b, &kind);
+    c.look_after(a_look);
+    CHECK(!all_wait());
+    c.others_lose_their_ps(&a, &b, &kind);
+    c.look_after(a_look);
+    CHECK(all_wait());
+    wants_processor = false;
+    c.look_after(a_look);
+    CHECK(!all_wait());
+    CHECK(c.somebody_may_begin());
+  });
+}
+
+TEST_CASE(
+    "gate: that it is open ends the trial of one that had no turn, whose thread may be gone when it closes again") {
+  weft::run([] {
+    weft::no_preemption alone;
+    rt::gate gate;
+    rt::M m;
+    m.tid = no_thread;
+    const char kind = 0;
+    CHECK(rt::withhold_turn());  // another one has it
+    gate.look(1000 * rt::second, true, {&m, m.regained, &kind, false}, false);
+    rt::give_turn_back();
+    rt::lock_guard hold(rt::sched.mutex);
+    CHECK(rt::sched.kind_on_trial == nullptr);
+  });
+}
+
 namespace {
 
 // Newcomers wait, and none begins by the turn. Main keeps the only P while it is in a step.

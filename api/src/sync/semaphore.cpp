@@ -65,7 +65,7 @@ void semaphore::misuse(const char* what, std::ptrdiff_t n) const noexcept {
 // Under the bucket, with `waiters` set: there are so many free permits. Publishes the word: the last access.
 void semaphore::grant(wake_list& woken, std::int64_t permits) noexcept {
   while (sync_waiter* w = queue_.first) {
-    if (w->amount > permits && w->g->get_state() != rt::g_state::abandoned) break;
+    if (w->amount > permits && !w->g->waits_for_good()) break;
     remove(queue_, *w);
     if (woken.claim(*w)) permits -= w->amount;
   }
@@ -80,7 +80,7 @@ void semaphore::skip_abandoned() noexcept {
   wake_list woken;
   rt::lock_guard hold(queue_lock(this));
   const sync_waiter* w = queue_.first;
-  if (w && w->g->get_state() == rt::g_state::abandoned) grant(woken, word_.load(rt::relaxed) / permit);
+  if (w && w->g->waits_for_good()) grant(woken, word_.load(rt::relaxed) / permit);
 }
 
 bool semaphore::retake(std::ptrdiff_t n) noexcept {

@@ -13,9 +13,11 @@
 //
 // The turns: after a writer the readers are woken, all that wait, and after the last reader the first writer; but if
 // only the other side has somebody who is old, that one. Whoever is old is handed the lock, with all readers if it is
-// one. While a writer waits that is not old, readers still come in; behind an old one they queue: so each side waits
-// for `patience`, and then for one turn of the other. A reader that comes in lets those in that wait, unless a writer
-// waits, too: they have queued while one was inside.
+// one. So is a writer after a reader: readers that go on take their next shares outside the runtime, one CAS each, and
+// as long as their time slices last no heir gets a P. Now they find it held, and wait. While a writer waits that is not
+// old, readers still come in; behind an old one they queue: so each side waits for `patience`, and then for one turn of
+// the other. A reader that comes in lets those in that wait, unless a writer waits, too: they have queued while one was
+// inside.
 //
 // The model is tests/model/rwmutex.pml.
 
@@ -125,7 +127,7 @@ void shared_mutex::pass_on(wake_list& woken, side from) noexcept {
       }
     } else if (!woken.claim(*w)) {
       remove(writers_, *w);
-    } else if (old_writer) {
+    } else if (old_writer || from == side::reader) {
       w->handed_over = true;
       remove(writers_, *w);
       holders = writer;

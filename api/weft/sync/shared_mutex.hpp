@@ -8,10 +8,10 @@
 // Works with std::unique_lock, std::shared_lock, std::scoped_lock. Not recursive: a reader that locks again while a
 // writer waits may block itself for ever. All members: anywhere.
 //
-// Fairness: a free one goes to whoever comes first, also past those who wait; but nobody is passed by once it has
-// waited for 1 ms: then readers that come let a writer go first, and unlock hands it over, from a writer to all readers
-// that wait at that moment, and from the last reader to a writer. (Who was woken before has to get its turn to run
-// first, as with mutex.)
+// Fairness: the last reader hands it over to a writer that waits. Else a free one goes to whoever comes first, also past
+// those who wait; but nobody is passed by once it has waited for 1 ms: then readers that come let a writer go first, and
+// a writer that unlocks hands it over, to all readers that wait at that moment. (Who was woken before has to get its
+// turn to run first, as with mutex.)
 //
 // It may be destroyed as soon as the last lock has returned and was unlocked; not while somebody waits.
 #pragma once

@@ -10,7 +10,6 @@
 #include <weft/task.hpp>
 #include <weft/time.hpp>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -354,46 +353,23 @@ TEST_CASE("shared_mutex: readers are inside together") {
       {.procs = n});
 }
 
-namespace {
-
-// Of a writer that comes every 2 ms, the median.
-steady::duration waits_beside_readers() {
-  std::vector<steady::duration> waits;
+TEST_CASE("shared_mutex: the last reader hands it to the writer that waits") {
   weft::run(
-      [&] {
+      [] {
         weft::shared_mutex m;
-        std::atomic<bool> over{false};
-        weft::wait_group readers;
-        for (int i = 0; i < 2; ++i) {
-          readers.go([&] {
-            while (!over) {
-              std::shared_lock lock(m);
-              for (auto since = steady::now(); !took_at_least(since, 5us);) {}
-            }
-          });
-        }
-        for (int i = 0; i < 51; ++i) {
-          weft::sleep(2ms);
-          auto before = steady::now();
+        m.lock_shared();
+        auto writer = weft::spawn([&] {
           m.lock();
-          waits.push_back(steady::now() - before);
           m.unlock();
-        }
-        over = true;
-        readers.wait();
+        });
+        weft::yield();  // it has not waited for long
+        m.unlock_shared();
+        CHECK(!m.try_lock_shared());
+        writer.join();
+        CHECK(m.try_lock_shared());
+        m.unlock_shared();
       },
-      {.procs = 2});
-  std::sort(waits.begin(), waits.end());
-  return waits[waits.size() / 2];
-}
-
-}  // namespace
-
-TEST_CASE("shared_mutex: the last reader hands it to the writer, beside others that call weft for their shares only") {
-  // Without that, it waits until it has waited for 1 ms, whatever else runs on the machine.
-  bool soon = false;
-  for (int i = 0; i < 10 && !soon; ++i) soon = waits_beside_readers() < 800us;
-  CHECK(soon);
+      {.procs = 1});
 }
 
 TEST_CASE("shared_mutex: writers are alone, readers are not") {

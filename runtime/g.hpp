@@ -32,7 +32,7 @@
 
 namespace weft::rt {
 
-// relaxed: who has not seen it yet may still claim one, as if it had come earlier.
+// A run() ends. relaxed: who has not seen it yet may still claim one, as if it had come earlier.
 inline constinit atomic<bool> goroutines_stop{false};
 
 struct G;
@@ -165,20 +165,22 @@ struct alignas(64) G {
     return number;
   }
 
+  bool stops_with_its_run() const noexcept {
+    return WEFT_UNLIKELY(goroutines_stop.load(relaxed)) && kind == g_kind::goroutine;
+  }
+
   // It says who wins, and hands nothing over: begin_wait's store is relaxed, and so is a claim that fails. What the
   // goroutine wrote before it waited is seen through what published the ticket (a channel's lock, a timer's heap), what
   // the winner wrote through ready(). So acq_rel is more than is needed.
   [[nodiscard]] bool claim(wait_ticket ticket) noexcept {
-    if (WEFT_UNLIKELY(goroutines_stop.load(relaxed)) && kind == g_kind::goroutine) return false;
+    if (stops_with_its_run()) return false;
     if (ticket == no_ticket) return state.load(relaxed) != g_state::abandoned;
     std::uint64_t want = ticket << 1;
     return wake.compare_exchange_strong(want, want | 1, acq_rel, relaxed);
   }
 
   // It waits, and nobody wakes it any more.
-  bool waits_for_good() const noexcept {
-    return get_state() == g_state::abandoned || (goroutines_stop.load(relaxed) && kind == g_kind::goroutine);
-  }
+  bool waits_for_good() const noexcept { return get_state() == g_state::abandoned || stops_with_its_run(); }
 
   // Ends all waits for good: no claim succeeds afterwards.
   void abandon() noexcept {

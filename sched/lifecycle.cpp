@@ -1,10 +1,11 @@
 // How the runtime starts and ends.
 //
-// It ends when main has returned: nobody waits for the other goroutines. Each M stops where it next comes by: at the
+// It ends when main has returned: nobody waits for the other goroutines, and no waker claims one any more
+// (goroutines_stop), so that plain threads behind them have their turn. Each M stops where it next comes by: at the
 // scheduler's loop, or when its goroutine enters the runtime (the request `stop`). A goroutine that computes or blocks
 // is waited for at most options::shutdown_grace; then its thread is left behind: marked `abandoned`, it sleeps for good
-// at its next call. Afterwards every goroutine that did not end is abandoned: no waker claims it any more, its stack
-// and what it owns stay as they are.
+// at its next call. Afterwards every goroutine that did not end is abandoned, also for later runs: its stack and what
+// it owns stay as they are.
 
 #include "sched/lifecycle.hpp"
 

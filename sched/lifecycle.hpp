@@ -13,7 +13,7 @@ void start_runtime(const scheduler_options& options);  // throws std::system_err
 void stop_runtime() noexcept;                          // by the thread that started it: see lifecycle.cpp
 void let_next_run_begin() noexcept;                    // afterwards
 void check_dead() noexcept;                            // under sched.mutex
-// Nor if it ends, unless a goroutine asks.
+// std::logic_error: no run() is there, or it ends and who asks is no goroutine.
 void look_whether_running(const char* what);
 inline void throw_if_not_running(const char* what) {
   if (WEFT_UNLIKELY(!sched.running.load(acquire) || sched.shutting_down.load(relaxed))) look_whether_running(what);

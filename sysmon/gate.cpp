@@ -67,7 +67,11 @@ bool gate::shall_open() const noexcept { return closed_ && newcomers_aside() != 
 
 void gate::look(nanos now, bool took, const defendant& d, bool turn) noexcept {
   if (turn) keeps_turn_ = true;
-  if (d.m) (d.had_turn || !on_trial_.m) ? begin_trial(now, d) : static_cast<void>(++untried_);
+  if (d.m && (d.had_turn || !on_trial_.m)) {
+    begin_trial(now, d);
+  } else if (d.m) {
+    ++untried_;
+  }
   if (!closed_ && !took && !keeps_turn_) return;
   if (closed_) look_at_one_again();
   bool no_threads = threads_run_short();
@@ -104,8 +108,7 @@ void gate::begin_trial(nanos now, const defendant& d) noexcept {
   untried_ = 0;
   trial_began_ = now;
   time_before_ = thread_time(d.m->tid);
-  if (d.had_turn) keeps_turn_ = true;
-  if (!keeps_turn_) keeps_turn_ = withhold_turn();
+  keeps_turn_ = keeps_turn_ || d.had_turn || withhold_turn();
   put_on_trial(d.kind);
 }
 

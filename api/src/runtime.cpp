@@ -27,7 +27,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fmt/core.h>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -339,7 +338,7 @@ void dump_goroutines(std::FILE* out) {
   // Nobody else's code runs while the world is held, neither that of a stream of memory nor that of a goroutine that
   // reads the other end of a pipe: so the dump waits in a file of its own.
   const int held = ::memfd_create("weft-dump", MFD_CLOEXEC);
-  if (held < 0) return static_cast<void>(fmt::print(out, "weft: no file for the dump: {}\n", std::strerror(errno)));
+  if (held < 0) return static_cast<void>(std::fprintf(out, "weft: no file for the dump: %s\n", std::strerror(errno)));
   dump_to(held);
   char part[1024];
   ssize_t n;

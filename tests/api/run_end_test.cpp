@@ -333,24 +333,6 @@ TEST_CASE("run() ends: who is about to lock its thread does not get an error for
 
 namespace {
 
-struct waits_at_the_end {
-  ~waits_at_the_end() {
-    for (int i = 0; i < 1000; ++i) {
-      c.send(i);
-      (void)c.recv();
-    }
-    ++ended;
-  }
-  weft::chan<int> c{1};
-  bool used = false;
-  static inline int ended = 0;
-};
-weft::local<waits_at_the_end> of_main;
-
-}  // namespace
-
-namespace {
-
 // A run() whose main has ended, and that waits for a goroutine which computes; `others` wait in there, too. Meanwhile:
 // `then`, by a plain thread, which begins before the run() with `first`.
 void while_a_run_ends(const std::function<void()>& first, const std::function<void()>& others,
@@ -461,6 +443,24 @@ TEST_CASE("run() ends: goroutines that will never run are given nothing, while o
                      });
   }
 }
+
+namespace {
+
+struct waits_at_the_end {
+  ~waits_at_the_end() {
+    for (int i = 0; i < 1000; ++i) {
+      c.send(i);
+      (void)c.recv();
+    }
+    ++ended;
+  }
+  weft::chan<int> c{1};
+  bool used = false;
+  static inline int ended = 0;
+};
+weft::local<waits_at_the_end> of_main;
+
+}  // namespace
 
 TEST_CASE("run() ends: main's locals are destroyed before") {
   for (int i = 0; i < 100; ++i) weft::run([] { of_main->used = true; });

@@ -1,7 +1,7 @@
 // The gate's trials (sysmon/gate.cpp): what becomes of a newcomer that lost its P, and the turn with it. The test looks
 // instead of sysmon, and what the kernel tells of the thread comes from here.
 //
-// Kills these mutants (tests/mutants): gate-*.
+// Kills these mutants (tests/mutants): gate-*, newcomers-next-*, newcomers-queued-begins, newcomers-suspect-is-next.
 
 #include "sysmon/gate.hpp"
 #include "sched/enter.hpp"

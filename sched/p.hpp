@@ -9,6 +9,7 @@
 #include "runtime/wait_reason.hpp"
 #include "sched/cold_frames.hpp"
 #include "sched/runq.hpp"
+#include "timers/sleep_crowd.hpp"
 #include "timers/timer_heap.hpp"
 
 #include <array>
@@ -124,6 +125,7 @@ struct alignas(cache_line) P {
     std::uint64_t at = 0;
   } began;
 
+  sleep_crowd sleeps;  // owner
   timer_heap timers;
 
   // Owner: goroutines that nobody is, and stacks of the default class, ready for reuse.

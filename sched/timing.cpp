@@ -26,17 +26,18 @@ P* p_for_timers(M* m) noexcept {
 // sees the timer (P2). The model is tests/model/poller.pml, -DCOMES_BY.
 bool comes_by(M* m, P* p) noexcept { return m && m->g == &m->g0 && p->runq.empty(); }
 
-void armed(M* m, P* p, nanos when, bool earliest) noexcept {
+void armed(M* m, P* p, nanos when, bool earliest, bool punctual = true) noexcept {
   p->next_look.store(1, relaxed);  // the dispatcher plans anew
   if (!earliest) return;
   // The rough clock is fresh where it matters: where Ms sleep in the poller and come back.
-  if (when - sched.coarse_now.load(relaxed) <= punctual_wait) p->timers.expect_punctual(when);
+  if (punctual && when - sched.coarse_now.load(relaxed) <= punctual_wait) p->timers.expect_punctual(when);
   if (sched.last_poll.load(seq_cst) != 0 && comes_by(m, p)) return;
   wake_net_poller(when);
 }
 
 struct sleep_timer : timer {
   G* g = nullptr;
+  bool with_others = false;
 };
 
 // Of many sleepers that are due at a time none is in the cache. The timer lies in one's own frames: a little below it
@@ -46,16 +47,22 @@ void wake_sleeper(timer* t, std::uint64_t, nanos) noexcept {
   ready(static_cast<sleep_timer*>(t)->g);
 }
 
-void commit_sleep(G* g, void* arg) noexcept { arm_timer(static_cast<M*>(g->thread), static_cast<timer*>(arg)); }
-
-}  // namespace
-
-void arm_timer(M* m, timer* t) noexcept {
+// Once it is in the heap it may fire, and be gone.
+void arm(M* m, timer* t, bool punctual) noexcept {
   P* p = p_for_timers(m);
   nanos when = t->when;
   bool earliest = p->timers.add(t);
-  armed(m, p, when, earliest);
+  armed(m, p, when, earliest, punctual);
 }
+
+void commit_sleep(G* g, void* arg) noexcept {
+  auto* t = static_cast<sleep_timer*>(arg);
+  arm(static_cast<M*>(g->thread), t, !t->with_others);
+}
+
+}  // namespace
+
+void arm_timer(M* m, timer* t) noexcept { arm(m, t, true); }
 
 bool rearm_timer(M* m, timer* t, const timer_setting& to) {
   P* p = p_for_timers(m);
@@ -99,12 +106,13 @@ void wake_net_poller(nanos when) noexcept {
   }
 }
 
-M* sleep_until(M* m, nanos deadline) {
+M* sleep_until(M* m, sleep_end end) {
   m->p.load(relaxed)->timers.make_room();
   sleep_timer t;  // on this stack: it leaves the heap before its function runs, and only that ends this wait
-  t.when = deadline;
+  t.when = end.at;
   t.function = wake_sleeper;
   t.g = m->g;
+  t.with_others = end.with_others;
   return park(m, commit_sleep, &t, wait_reason::sleep);
 }
 

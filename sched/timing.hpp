@@ -3,6 +3,7 @@
 
 #include "netpoll/poll_desc.hpp"
 #include "sched/scheduler.hpp"
+#include "timers/sleep_crowd.hpp"
 
 #include <algorithm>
 
@@ -11,7 +12,7 @@ namespace weft::rt {
 void arm_timer(M* m, timer* t) noexcept;                    // timer_heap::add; the heap was asked to make_room
 bool rearm_timer(M* m, timer* t, const timer_setting& to);  // true: it was pending. Throws std::bad_alloc
 bool stop_timer(M* m, timer* t) noexcept;                   // del_timer
-[[nodiscard]] M* sleep_until(M* m, nanos deadline);         // throws std::bad_alloc
+[[nodiscard]] M* sleep_until(M* m, sleep_end end);          // throws std::bad_alloc
 
 // Sets the deadline of a descriptor's direction: 0 none, < 0 passed. A waiting goroutine is woken if it has passed.
 // Throws std::bad_alloc, and then nothing has changed.

@@ -20,7 +20,6 @@
 #include "sched/timing.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <ctime>
 #include <new>
@@ -29,24 +28,11 @@ namespace weft::detail {
 
 namespace {
 
-// Many that sleep long end together, for a wake-up costs the processor more than they do: the end of a sleep lies on a
-// grid of at most 1/128 of its length, and of 4 ms. Few sleep on their own, to the end of their time: as long as they
-// would not share the points of the grid anyway.
-constexpr std::int64_t fine_sleep = 16 * rt::millisecond;  // shorter ones end when they are due
-constexpr std::int64_t widest_grid = std::int64_t{1} << 22;
-
-std::int64_t on_grid(std::int64_t deadline, std::int64_t ns, std::int64_t sleepers) noexcept {
-  if (ns < fine_sleep || deadline > rt::forever - widest_grid) return deadline;
-  auto grid = std::min(static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(ns) / 128)), widest_grid);
-  if (sleepers < ns / grid) return deadline;
-  return (deadline + grid - 1) & -grid;
-}
-
-void sleep_as_goroutine(rt::runtime_scope& scope, std::int64_t deadline) {
-  if (deadline == rt::forever) {
+void sleep_as_goroutine(rt::runtime_scope& scope, rt::sleep_end end) {
+  if (end.at == rt::forever) {
     scope.resumed_on(rt::park(scope.m(), nullptr, nullptr, rt::wait_reason::sleep));
   } else {
-    scope.resumed_on(rt::sleep_until(scope.m(), deadline));
+    scope.resumed_on(rt::sleep_until(scope.m(), end));
   }
 }
 
@@ -61,7 +47,7 @@ void sleep_as_thread(std::int64_t deadline) noexcept {
 void sleep_until_ns(std::int64_t deadline) {
   rt::runtime_scope scope;
   if (!scope.m()) return sleep_as_thread(deadline);
-  if (deadline > rt::nanotime()) sleep_as_goroutine(scope, deadline);
+  if (deadline > rt::nanotime()) sleep_as_goroutine(scope, {deadline});
 }
 
 void sleep_ns(std::int64_t ns) {
@@ -72,7 +58,7 @@ void sleep_ns(std::int64_t ns) {
   rt::runtime_scope scope;
   std::int64_t deadline = clock_after(ns);  // a sleep is waited out
   if (!scope.m()) return sleep_as_thread(deadline);
-  sleep_as_goroutine(scope, on_grid(deadline, ns, scope.m()->p.load(rt::relaxed)->timers.size()));
+  sleep_as_goroutine(scope, scope.m()->p.load(rt::relaxed)->sleeps.end_of(ns, deadline));
 }
 
 // Timer and channel in one block of memory. The channel's references keep it, among them one that all handles share;

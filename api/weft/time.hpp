@@ -1,5 +1,5 @@
 // Time: sleeping, timers and tickers. A wake-up never comes early; on a machine with a free
-// processor it is late by some microseconds in the median. Long sleeps among hundreds of timers: sleep().
+// processor it is late by some microseconds in the median. Many sleepers at a time: sleep().
 //
 // Durations too long to fit never fire; zero and negative ones fire at once. With no runtime running, what starts a
 // timer throws std::logic_error. No memory for a timer: std::bad_alloc, from what starts one, from a goroutine's sleep
@@ -94,8 +94,8 @@ std::int64_t positive_period(const std::chrono::duration<Rep, Period>& p) {
 
 }  // namespace detail
 
-// Waits for d; zero or negative: returns at once. Never for less. Where hundreds of timers are pending on this P, from
-// 16 ms on for up to d / 128 longer, and at most for 4.2 ms, so that they wake together. Anywhere.
+// Waits for d; zero or negative: returns at once. Never for less. Where many begin to sleep at that time they wake
+// together: up to d / 8 and half a millisecond later at most, or d / 128 and 4.2 ms, if that is more. Anywhere.
 template <class Rep, class Period>
 void sleep(const std::chrono::duration<Rep, Period>& d) {
   detail::sleep_ns(detail::to_ns(d));

@@ -93,6 +93,9 @@ ROWS = [
         Row("after_func_1m", "10^6 after_func within 1 ms, each", ratio=_ratio(0.35)),
         Row("sleep_1m", "10^6 goroutines sleep 100 ms, each", ratio=_ratio(0.70)),
         Row("sleepers", "10^4 goroutines sleep 1 s, CPU each time", metric="cpu_ns_per_op", ratio=_ratio(0.50)),
+        Row("sleepers_short", "1000 goroutines sleep 5 to 12 ms, CPU each time", metric="cpu_ns_per_op"),
+        Row("sleepers_short", "1000 goroutines sleep 5 to 12 ms: late, p50", metric="p50_ns"),
+        Row("sleepers_short", "1000 goroutines sleep 5 to 12 ms: late, p99", metric="p99_ns"),
     ),
     *_group(
         "lateness and idling",
@@ -137,6 +140,7 @@ SLOW = {
     "after_func_stop",
     "after_func_reset",
     "sleepers",
+    "sleepers_short",
     "late_50us",
     "late_200us",
     "late_5ms",

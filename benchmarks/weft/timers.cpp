@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <random>
+#include <vector>
 
 #include "benchmarks/support/bench.hpp"
 
@@ -121,6 +122,35 @@ void sleepers(bench::job& j) {
   wg.wait();
 }
 
+// What one of 1000 costs the processor that sleep for 5 to 12 ms over and over, each time; and how late one in ten is.
+void sleepers_short(bench::job& j) {
+  constexpr std::size_t n = 1000;
+  std::vector<bench::samples> late(n);
+  std::atomic<std::size_t> sleeps{0};
+  std::atomic<bool> stop{false};
+  weft::wait_group wg;
+  for (std::size_t i = 0; i < n; ++i) {
+    wg.go([&, i, d = std::chrono::nanoseconds(5ms + i * 7us)] {
+      while (!stop.load(std::memory_order_relaxed)) {
+        std::int64_t due = bench::now_ns() + d.count();
+        weft::sleep(d);
+        sleeps.fetch_add(1, std::memory_order_relaxed);
+        if (i % 10 == 0) late[i].add(bench::now_ns() - due);
+      }
+    });
+  }
+  weft::sleep(200ms);
+  j.start();
+  std::size_t before = sleeps;
+  weft::sleep(j.period());
+  j.stop(sleeps - before);
+  stop = true;
+  wg.wait();
+  bench::samples all;
+  for (auto& s : late) all.add(s);
+  j.percentiles(all);
+}
+
 void lateness(bench::job& j, std::chrono::nanoseconds d) {
   bench::samples late;
   j.start();
@@ -147,6 +177,7 @@ const bench::workloads here{
     {"after_func_1m", after_func_1m},
     {"sleep_1m", sleep_1m},
     {"sleepers", sleepers},
+    {"sleepers_short", sleepers_short},
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
 // What Go's timers promise (time/sleep_test.go, time/tick_test.go; the promises of Go 1.23), one case each.
 // timer_go_test.cpp has those of Go's own tests that are not here, under their names.
 //
-// Kills these mutants (tests/mutants): sleepers-*, channel-timer-*, after-func-stays-in-heap,
-// poll-is-late-by-its-length.
+// Kills these mutants (tests/mutants): sleep-crowd-too-late, sleep-crowd-apart, channel-timer-*,
+// after-func-stays-in-heap, poll-is-late-by-its-length.
 
 #include "tests/go/helpers.hpp"
 #include "tests/support/catch.hpp"
@@ -141,6 +141,27 @@ TEST_CASE("sleep: many that sleep long wake together") {
     auto polls = weft::runtime_stats().polls;
     wg.wait();
     CHECK(weft::runtime_stats().polls - polls < n / 5);  // 100 ms in steps of 1 ms
+    CHECK(early == 0);
+  });
+}
+
+TEST_CASE("sleep: many that sleep shortly, again and again, wake together") {
+  constexpr int n = 500, times = 20;
+  weft::run([] {
+    std::atomic<int> early{0};
+    weft::wait_group wg;
+    auto polls = weft::runtime_stats().polls;
+    for (int i = 0; i < n; ++i) {
+      wg.go([&, length = 8ms + i * 7us] {
+        for (int k = 0; k < times; ++k) {
+          auto due = clock::now() + length;
+          weft::sleep(length);
+          early += clock::now() < due;
+        }
+      });
+    }
+    wg.wait();
+    CHECK(weft::runtime_stats().polls - polls < n * times / 4);  // 200 ms in steps of half a millisecond
     CHECK(early == 0);
   });
 }

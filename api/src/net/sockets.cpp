@@ -30,7 +30,7 @@ int family_of(const endpoint& e) noexcept { return e.is_v4() ? AF_INET : e.is_v6
 bool sleep_for(rt::nanos d) {
   rt::runtime_scope scope;
   if (scope.m()) {
-    scope.resumed_on(rt::sleep_until(scope.m(), rt::nanotime() + d));
+    scope.resumed_on(rt::sleep_until(scope.m(), {rt::nanotime() + d}));
     return true;
   }
   const std::uint64_t run = number_of_run();
@@ -47,7 +47,7 @@ bool sleep_in_turn(descriptor& d, side s, rt::nanos pause) {
   d.mutex.go_away(s, m->g);
   rt::runtime_scope scope;
   try {
-    scope.resumed_on(rt::sleep_until(scope.m(), rt::nanotime() + pause));
+    scope.resumed_on(rt::sleep_until(scope.m(), {rt::nanotime() + pause}));
   } catch (...) {
     d.mutex.come_back(s);
     throw;

@@ -56,6 +56,45 @@ func sleepers(j *job) {
 	wg.Wait()
 }
 
+// sleepersShort is what one of 1000 costs the processor that sleep for 5 to 12 ms over and over, each time, and how late
+// one in ten is.
+func sleepersShort(j *job) {
+	const n = 1000
+	var sleeps atomic.Int64
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	late := make([][]time.Duration, n)
+	for i := range late {
+		i := i
+		d := 5*time.Millisecond + time.Duration(i)*7*time.Microsecond
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for !stop.Load() {
+				start := time.Now()
+				time.Sleep(d)
+				sleeps.Add(1)
+				if i%10 == 0 {
+					late[i] = append(late[i], time.Since(start)-d)
+				}
+			}
+		}()
+	}
+	time.Sleep(200 * time.Millisecond)
+	cpu, before := cpuTime(), sleeps.Load()
+	time.Sleep(j.period())
+	j.ops = int(sleeps.Load() - before)
+	j.nsPerOp = float64(j.period()) / float64(j.ops)
+	j.note("cpu_ns_per_op", float64(cpuTime()-cpu)/float64(j.ops))
+	stop.Store(true)
+	wg.Wait()
+	var all []time.Duration
+	for _, l := range late {
+		all = append(all, l...)
+	}
+	j.percentiles(all)
+}
+
 func lateness(j *job, d time.Duration) {
 	var late []time.Duration
 	cpu := cpuTime()
@@ -72,6 +111,7 @@ var kept []*time.Timer
 
 func init() {
 	workloads["sleepers"] = sleepers
+	workloads["sleepers_short"] = sleepersShort
 	workloads["timer_create_stop"] = func(j *job) {
 		j.measure(j.count(2_000_000, j.procs), func(n int) {
 			onEachProc(j, n, func(n int) {

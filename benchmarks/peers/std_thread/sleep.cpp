@@ -46,6 +46,34 @@ void lateness(bench::job& j, std::chrono::nanoseconds d) {
   });
 }
 
+void sleepers_short(bench::job& j) {
+  constexpr std::size_t n = 1000;
+  std::vector<bench::samples> late(n);
+  std::atomic<std::size_t> sleeps{0};
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < n; ++i) {
+    threads.emplace_back([&, i, d = std::chrono::nanoseconds(5ms + i * 7us)] {
+      while (!stop.load(std::memory_order_relaxed)) {
+        std::int64_t due = bench::now_ns() + d.count();
+        std::this_thread::sleep_for(d);
+        sleeps.fetch_add(1, std::memory_order_relaxed);
+        if (i % 10 == 0) late[i].add(bench::now_ns() - due);
+      }
+    });
+  }
+  std::this_thread::sleep_for(200ms);
+  j.start();
+  std::size_t before = sleeps;
+  std::this_thread::sleep_for(j.period());
+  j.stop(sleeps - before);
+  stop = true;
+  for (auto& t : threads) t.join();
+  bench::samples all;
+  for (auto& s : late) all.add(s);
+  j.percentiles(all);
+}
+
 void hogs_sleep(bench::job& j) {
   hogs computing;
   lateness(j, 1ms);
@@ -69,6 +97,7 @@ const bench::workloads here{
     {"late_200us", [](bench::job& j) { lateness(j, 200us); }},
     {"late_1ms", [](bench::job& j) { lateness(j, 1ms); }},
     {"late_5ms", [](bench::job& j) { lateness(j, 5ms); }},
+    {"sleepers_short", sleepers_short},
 };
 
 }  // namespace

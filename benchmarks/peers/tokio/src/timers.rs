@@ -4,11 +4,12 @@
 use std::future::{poll_fn, Future};
 use std::hint::black_box;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use tokio::task::JoinSet;
 use tokio::time::{sleep, Sleep};
 use tokio_util::task::TaskTracker;
 
@@ -142,6 +143,36 @@ async fn sleepers(j: &mut Job) {
     tasks.wait().await;
 }
 
+async fn sleepers_short(j: &mut Job) {
+    const N: u32 = 1000;
+    let sleeps = Arc::new(AtomicUsize::new(0));
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut tasks = JoinSet::new();
+    for i in 0..N {
+        let (sleeps, stop) = (sleeps.clone(), stop.clone());
+        let d = Duration::from_millis(5) + i * Duration::from_micros(7);
+        tasks.spawn(async move {
+            let mut late = Vec::new();
+            while !stop.load(Ordering::Relaxed) {
+                let start = Instant::now();
+                sleep(d).await;
+                sleeps.fetch_add(1, Ordering::Relaxed);
+                if i % 10 == 0 {
+                    late.push(start.elapsed() - d);
+                }
+            }
+            late
+        });
+    }
+    sleep(Duration::from_millis(200)).await;
+    j.start();
+    let before = sleeps.load(Ordering::Relaxed);
+    sleep(j.period()).await;
+    j.stop(sleeps.load(Ordering::Relaxed) - before);
+    stop.store(true, Ordering::Relaxed);
+    j.percentiles(&mut tasks.join_all().await.concat());
+}
+
 async fn lateness(j: &mut Job, us: u64) {
     let d = Duration::from_micros(us);
     let mut late = Vec::new();
@@ -170,4 +201,5 @@ pub const HERE: &[Workload] = &[
     ("after_func_1m", |j| Box::pin(after_func_1m(j))),
     ("sleep_1m", |j| Box::pin(sleep_1m(j))),
     ("sleepers", |j| Box::pin(sleepers(j))),
+    ("sleepers_short", |j| Box::pin(sleepers_short(j))),
 ];

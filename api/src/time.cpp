@@ -18,6 +18,7 @@
 #include "sched/lifecycle.hpp"
 #include "sched/park.hpp"
 #include "sched/timing.hpp"
+#include "timers/sleep_crowd.hpp"
 
 #include <algorithm>
 #include <cerrno>

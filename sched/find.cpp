@@ -215,26 +215,27 @@ void poll_network_until(nanos until, g_list& woken) noexcept {
 // The last resort: sleeps in the poller until something is ready or the earliest timer is due, if nobody else does.
 //
 //     who arms a timer (timing.cpp)                 the sleeper, without a P
-//     T1  into a heap, or lower its hint            P1  last_poll = 0, then poll_until = until
+//     T1  into a heap, or lower its hint            P1  last_poll = 0
 //     T2  last_poll == 0: break it off, if          P2  read the hints of all heaps again
-//         poll_until is later than the timer        P3  poll_until = the earliest of both; sleep that long
+//         poll_until is later than the timer        P3  poll_until = the earliest; sleep that long
 //         last_poll != 0: wake one, if a P idles
 //
 //     If T2 reads last_poll before P1, P2 sees T1: the hints are never too late (timer_heap.hpp). Otherwise T2 reads
-//     what P1 or P3 stored, and nobody sleeps longer than that, or the 0 from before, and breaks off a sleep in vain.
-//     Without P3's store there would be more breaks in vain, and no other harm. The M that T2 wakes may find the poller
-//     taken, and breaks off a sleep that is too long: it cannot know that P2 has seen its timer.
+//     what P3 stored, and nobody sleeps longer than that, or the 0 from before, for ever, and breaks off a sleep in
+//     vain. The M that T2 wakes may find the poller taken, and breaks off a sleep that is too long: it cannot know that
+//     P2 has seen its timer.
 //     The model is tests/model/poller.pml.
 //
 // True: look for work again (the M may have a P). *g: a goroutine to run at once, then the M has a P.
 bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
   if (!anybody_waits_for_io() && until == 0) {
-    // Whoever still sleeps there does it for a timer that was stopped since. It shall sleep as we do: the deadlock
-    // check counts that.
-    if (sched.last_poll.load(seq_cst) == 0 && sched.poll_until.load(seq_cst) != 0) netpoll_break();
+    // Whoever still sleeps there does it for a timer that was stopped since, or for a descriptor whose wait a deadline
+    // or a close has ended. It shall sleep as we do: the deadlock check counts that. If it goes there only now, it sees
+    // that nobody waits (below).
+    if (sched.last_poll.load(seq_cst) == 0) netpoll_break();
     return false;
   }
-  if (sched.last_poll.exchange(0, seq_cst) == 0) {
+  if (sched.last_poll.exchange(0, seq_cst) == 0) {  // P1
     // Somebody else sleeps there, and must not sleep longer than our timers allow.
     if (until != 0) {
       nanos theirs = sched.poll_until.load(seq_cst);
@@ -242,8 +243,7 @@ bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
     }
     return false;
   }
-  sched.poll_until.store(until, seq_cst);  // P1
-  nanos again = earliest_timer();          // P2
+  nanos again = earliest_timer();  // P2
   until = earlier(until, again);
   sched.poll_until.store(until, seq_cst);  // P3
   g_list woken;
@@ -251,8 +251,8 @@ bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
   if (WEFT_UNLIKELY(m->pins != 0) && m->requests.load(seq_cst) & request::pinned) {  // L2
     poll_network(0, woken);
   } else if (again == 0 && !anybody_waits_for_io()) {
-    // Our timer was stopped since we looked, and whoever cleaned it out may have gone to sleep before we said that we
-    // do. Looks again, to sleep as they do.
+    // Our timer was stopped since we looked, or the wait for a descriptor was ended, and who did that may have gone to
+    // sleep before we said that we do. Looks again, to sleep as they do.
     poll_network(0, woken);
   } else if (WEFT_UNLIKELY(sched.threads_lack.load(seq_cst))) {  // after P1 (start_new_m)
     poll_network(0, woken);

@@ -40,7 +40,9 @@ M* park_for_io(M* m, poll_desc* pd, poll_mode mode) noexcept {
     wakep();  // a foreign thread sleeps as a thread: an M has to poll for it
   }
   m = park(m, commit_io, &arg, mode == poll_mode::read ? wait_reason::io_read : wait_reason::io_write);
-  waiters.fetch_sub(1, relaxed);
+  // seq_cst: a sleeper in the poller that still counts this wait says before that it sleeps there. So this M, should it
+  // be the last to go to sleep, sees that, and breaks it off (sleep_in_poller).
+  waiters.fetch_sub(1, seq_cst);
   poll_finish_wait(pd, mode);
   return m;
 }

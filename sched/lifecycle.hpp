@@ -5,8 +5,8 @@
 
 namespace weft::rt {
 
-// Under sched.mutex. What a thread of the program's began, or took, in that run() is of no use any more: it may stand
-// still while one ends and the next begins.
+// Under sched.mutex, or roughly. What a thread of the program's began, or took, in that run() is of no use any more: it
+// may stand still while one ends and the next begins.
 bool is_over(std::uint64_t run) noexcept;
 void abandon(G* g) noexcept;                           // it never runs any more
 void start_runtime(const scheduler_options& options);  // throws std::system_error, std::bad_alloc, std::logic_error

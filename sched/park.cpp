@@ -5,6 +5,7 @@
 #include "sched/find.hpp"
 #include "sched/hazard.hpp"
 #include "sched/latency.hpp"
+#include "sched/lifecycle.hpp"
 #include "sched/locked.hpp"
 #include "sched/pin.hpp"
 #include "sched/proc.hpp"
@@ -84,10 +85,21 @@ inline void count_wakeup(P* p, G* g) noexcept {
 
 M* owner_of(G* g) noexcept { return static_cast<M*>(g->thread); }
 
-void park_foreign(G* g, after_switch commit, void* arg, nanos deadline) noexcept {
+// False: the deadline has passed.
+bool park_foreign(G* g, after_switch commit, void* arg, nanos deadline) noexcept {
   g->thread_note.clear();
   if (commit) commit(g, arg);
-  g->thread_note.sleep_until(deadline);
+  return g->thread_note.sleep_until(deadline);
+}
+
+// False: somebody had claimed the foreign thread's wait, and has woken it by now.
+bool claim_for_itself(G* g, wait_ticket ticket) noexcept {
+  if (!g->claim(ticket)) {
+    g->thread_note.sleep();
+    return false;
+  }
+  g->set_state(g_state::waiting, g_state::running);
+  return true;
 }
 
 // --- timed waits
@@ -176,12 +188,7 @@ M* park_until(M* m, wait_ticket ticket, after_switch commit, void* arg, wait_rea
     g->reason = why;
     g->set_state(g_state::running, g_state::waiting);
     park_foreign(g, commit, arg, deadline);
-    if (g->claim(ticket)) {
-      g->set_state(g_state::waiting, g_state::running);
-      *timed_out = true;
-    } else {
-      g->thread_note.sleep();  // somebody claimed the wait; the wake-up is on its way
-    }
+    *timed_out = claim_for_itself(g, ticket);
     return nullptr;
   }
   m->p.load(relaxed)->timers.make_room();
@@ -199,6 +206,24 @@ M* park_until(M* m, wait_ticket ticket, after_switch commit, void* arg, wait_rea
   if (!*timed_out) stop_timer(m, t);
   t->release();
   return m;
+}
+
+M* park_until_run_ends(M* m, std::uint64_t run, wait_ticket ticket, after_switch commit, void* arg, wait_reason why,
+                       nanos deadline, bool* timed_out) {
+  if (m) return park_until(m, ticket, commit, arg, why, deadline, timed_out);
+  G* g = this_thread()->g;
+  g->reason = why;
+  g->set_state(g_state::running, g_state::waiting);
+  auto next_look = [=] { return std::min(deadline, nanotime() + foreign_look_again); };
+  // It keeps its place in the queues meanwhile.
+  nanos until = next_look();
+  bool woken = park_foreign(g, commit, arg, until);
+  while (!woken && until < deadline && !is_over(run)) {
+    until = next_look();
+    woken = g->thread_note.sleep_until(until);
+  }
+  *timed_out = claim_for_itself(g, ticket);
+  return nullptr;
 }
 
 void ready_in_a_crowd(M* m, G* g) noexcept {

@@ -20,6 +20,15 @@ namespace weft::rt {
 [[nodiscard]] M* park_until(M* m, wait_ticket ticket, after_switch commit, void* arg, wait_reason why, nanos deadline,
                             bool* timed_out);
 
+// The same for what only a run() brings about, as the value of a timer: a foreign thread's wait is also over, as if its
+// time were, soon after that run() is, or was already.
+[[nodiscard]] M* park_until_run_ends(M* m, std::uint64_t run, wait_ticket ticket, after_switch commit, void* arg,
+                                     wait_reason why, nanos deadline, bool* timed_out);
+
+// A run() may end while a thread waits for one of its goroutines, or its timers, and nobody is left to say so: a thread
+// that is no goroutine looks again now and then.
+inline constexpr nanos foreign_look_again = 20 * millisecond;
+
 // For a wait that others find under a lock, which the caller holds: the commit gives it back.
 inline void release_after_switch(G*, void* held) noexcept { static_cast<lock*>(held)->release_lock(); }
 [[nodiscard]] inline M* park(M* m, lock& held, wait_reason why) noexcept {

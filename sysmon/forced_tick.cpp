@@ -69,8 +69,12 @@ void start_housekeeper() {
   spawn_commit(g);
 }
 
+nanos next_forced_tick() noexcept {
+  return saturating_add(sched.last_forced_tick.load(relaxed), sched.options.force_tick_period);
+}
+
 void force_tick_if_due(nanos now) noexcept {
-  if (now - sched.last_forced_tick.load(relaxed) < sched.options.force_tick_period) return;
+  if (now < next_forced_tick()) return;
   G* g;
   {
     lock_guard hold(sched.mutex);

@@ -12,6 +12,7 @@
 //   no P idles, others wait for one, and it is   none, and then 50 µs: once a millisecond (hurry_sysmon)
 //   left behind in a call
 //   every P idles                                20 ms: one may be taken and get stuck. 10 ms if nobody helps
+//   the forced tick is due before                until then
 //
 // Once every P idles and nothing ran since the last look, or while the world is stopped, it sleeps on a note: until
 // half of the forced tick's period has passed, the next line of a trace or of the hogs, or the next look at a suspected
@@ -327,7 +328,9 @@ void run_monitor() noexcept {
     } else if (idle_rounds > rounds_before_backoff) {
       interval = std::min(interval * 2, longest_pause);
     }
-    between.pause(dispatched == before_main ? interval : next_pause(interval, last));  // all Ps idle until main begins
+    // All Ps idle until main begins.
+    const nanos pause = dispatched == before_main ? interval : next_pause(interval, last);
+    between.pause(std::min(pause, std::max(next_forced_tick() - nanotime(), shortest_pause)));
     if (the_monitor.quit.load(acquire)) quit();
     nanos now = nanotime();
     std::uint64_t before = std::exchange(dispatched, all_dispatches());

@@ -13,8 +13,9 @@ bool request_quit() noexcept;
 
 // The forced tick (forced_tick.cpp): starts the housekeeping goroutine.
 void start_housekeeper();
-// By sysmon: wakes it if its time has come.
+// By sysmon: wakes it if its time has come; and when that is.
 void force_tick_if_due(nanos now) noexcept;
+nanos next_forced_tick() noexcept;
 
 // By sysmon, if asked for (schedtrace.cpp).
 void trace_scheduler(nanos since_start);

@@ -61,9 +61,9 @@ WEFT_NOINLINE chan_status wait(rt::M* m, chan_core* c, wait_queue& q, void* valu
   });
 }
 
-// The same, at most for `timeout`.
+// The same, at most for `timeout`. run: for a timer's channel, the run() that sends.
 template <const operation& op>
-WEFT_NOINLINE chan_status wait_for(rt::M* m, chan_core* c, void* value, std::int64_t timeout) {
+WEFT_NOINLINE chan_status wait_for(rt::M* m, std::uint64_t run, chan_core* c, void* value, std::int64_t timeout) {
   rt::runtime_scope scope(m);
   waiter w;
   w.g = scope.g();
@@ -71,8 +71,14 @@ WEFT_NOINLINE chan_status wait_for(rt::M* m, chan_core* c, void* value, std::int
   w.value = value;
   queue_of<op>(c).push_back(&w);
   bool timed_out = false;
+  const rt::nanos deadline = deadline_after(timeout);
   try {
-    scope.resumed_on(rt::park_until(scope.m(), w.ticket, c->mutex, op.why, deadline_after(timeout), &timed_out));
+    if (!op.send && WEFT_UNLIKELY(c->timer != nullptr)) {
+      scope.resumed_on(rt::park_until_run_ends(scope.m(), run, w.ticket, rt::release_after_switch, &c->mutex, op.why,
+                                               deadline, &timed_out));
+    } else {
+      scope.resumed_on(rt::park_until(scope.m(), w.ticket, c->mutex, op.why, deadline, &timed_out));
+    }
   } catch (...) {
     queue_of<op>(c).remove(&w);
     c->mutex.release_lock();
@@ -87,9 +93,9 @@ WEFT_NOINLINE chan_status wait_for(rt::M* m, chan_core* c, void* value, std::int
 }
 
 // If it throws, it has given up c's lock and left the runtime.
-WEFT_NOINLINE void begin_wait_for_timer(rt::M* m, chan_core* c) {
+WEFT_NOINLINE std::uint64_t begin_wait_for_timer(rt::M* m, chan_core* c) {
   try {
-    timer_begin_wait(c);
+    return timer_begin_wait(c);
   } catch (...) {
     c->mutex.release_lock();
     rt::leave_runtime(m);
@@ -104,9 +110,10 @@ WEFT_NOINLINE chan_status operate(chan_core* c, void* value, std::int64_t timeou
   c->mutex.acquire_lock();
   chan_status s = (c->*op.now)(value, &to_wake);
   if (s == chan_status::would_block && timeout > 0) {
-    if (!op.send && WEFT_UNLIKELY(c->timer != nullptr)) begin_wait_for_timer(m, c);
+    std::uint64_t run = 0;
+    if (!op.send && WEFT_UNLIKELY(c->timer != nullptr)) run = begin_wait_for_timer(m, c);
     if (timeout == wait_forever) return wait(m, c, queue_of<op>(c), value, op.why);
-    return wait_for<op>(m, c, value, timeout);
+    return wait_for<op>(m, run, c, value, timeout);
   }
   c->mutex.release_lock();
   if (to_wake) wake(m, to_wake);
@@ -177,9 +184,8 @@ chan_status operate_at_once(chan_core* c, void* value, std::int64_t timeout) {
 
 WEFT_NOINLINE chan_status recv_from_timer(chan_core* c, void* out, std::int64_t timeout) {
   if (timeout <= 0 || rt::this_m()) return operate<receiving>(c, out, timeout);
-  // When the run() ends, no heap sends any more: the thread looks again.
   return try_in_turns(
-      timeout, [=](std::int64_t ns) { return operate<receiving>(c, out, ns); },
+      timeout, turn_of_thread, [=](std::int64_t ns) { return operate<receiving>(c, out, ns); },
       [](chan_status s) { return s != chan_status::would_block; });
 }
 

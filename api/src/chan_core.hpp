@@ -120,9 +120,14 @@ class wait_queue {
 
 class timer_core;
 
+// A foreign thread that waits for a timer's value comes back when the run() that would send it is over, and waits again
+// (rt::park_until_run_ends). So its waits are never for ever, but for some time.
+inline constexpr rt::nanos turn_of_thread = 3600 * rt::second;
+
 // Of a timer's channel, under its lock (time.cpp).
-void timer_catch_up(chan_core* c) noexcept;      // a value that is due by now is in the buffer
-void timer_begin_wait(chan_core* c);             // somebody is about to wait for a value. Throws std::bad_alloc
+void timer_catch_up(chan_core* c) noexcept;  // a value that is due by now is in the buffer
+// Somebody is about to wait for a value: returns in which run() that is sent. Throws std::bad_alloc.
+std::uint64_t timer_begin_wait(chan_core* c);
 void timer_channel_gone(chan_core* c) noexcept;  // without the lock: the last reference is gone
 
 class chan_core {

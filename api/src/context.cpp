@@ -4,15 +4,16 @@
 // everything else. Nodes are counted: handles and nodes below hold references. When the last is gone, the node lets go
 // of the one above and of what is the user's. A cancellable node is in the list of children of the next cancellable one
 // above, from its making until it is cancelled; the list holds no reference, but the `cancel` that belongs to the node
-// does, and cancels before it lets go: so what is in a list is alive.
+// does, and cancels before it lets go: so what is in a list, or on its way through somebody else's cancel(), is alive.
 //
 // One lock for each tree (below one root) guards the lists and the changes of all its nodes. Cancelling takes it once:
-// it marks the node and everything below, unlinks them, and closes their done channels. So whoever finds a node
-// cancelled under the lock, a second cancel() for one, finds everything below it cancelled as well. What may run user
-// code (stop callbacks) or is slow (timers) comes afterwards, without the lock.
+// it unlinks and marks the node and everything below, and then closes their done channels. So whoever finds a node's
+// channel closed, or the node cancelled under the lock, as a second cancel() for it does, finds everything below it
+// cancelled as well. What may run user code (stop callbacks) or is slow (timers) comes afterwards, without the lock.
 //
-// What is seen without the lock: `state` (release when it is set, acquire in err()), and what is written before it:
-// the cause.
+// What is seen without the lock: `state` (release when it is set, acquire in err()), and what is written before it: the
+// cause, and whether there ever was a node below. Who waits for the lock keeps its P, and to cancel a wide tree takes
+// long: goroutines that it wakes, and those that begin beside it, shall not come for the lock to find all done.
 //
 // Who cancels, and the function of a deadline's timer, only keep the node's memory (`keep`): they may be late, and
 // nothing of the user's shall be destroyed by them, after all handles are gone. A node with a deadline and its timer
@@ -23,6 +24,7 @@
 
 #include "weft/context.hpp"
 
+#include "api/src/chan_core.hpp"
 #include "api/src/support.hpp"
 #include "weft/runtime.hpp"
 #include "weft/time.hpp"
@@ -95,7 +97,7 @@ class cancel_node final : public context_node {
     canceller = this;
   }
   ~cancel_node() override {
-    if (channel) chan_release(channel);
+    if (chan_core* c = channel.load(rt::relaxed)) chan_release(c);
     release(in);
   }
 
@@ -104,11 +106,22 @@ class cancel_node final : public context_node {
 
   bool is_cancelled() const noexcept { return state.load(rt::acquire) != cancel_state::active; }
 
-  // --- under the tree's lock
+  // A cancel() that comes now has nothing to do, and nothing to wait for: nothing is linked below a cancelled node, and
+  // who cancelled this one does not come to it again. acquire: whoever lets go of it now may free it.
+  bool is_done_with() const noexcept { return settled.load(rt::acquire) && !has_been_parent.load(rt::relaxed); }
+
+  // The channel, unless it does not exist, or a cancel() is about to close it.
+  chan_core* settled_channel() const noexcept {
+    chan_core* c = channel.load(rt::acquire);
+    return c && (c->closed.load(rt::acquire) || !is_cancelled()) ? c : nullptr;
+  }
+
+  // --- under the tree's lock, or before anybody else knows the node
   void link() noexcept {
     next = above_me->children;
     if (next) next->prev = this;
     above_me->children = this;
+    above_me->has_been_parent.store(true, rt::relaxed);
   }
   void unlink() noexcept {
     if (!above_me || is_cancelled()) return;
@@ -121,8 +134,11 @@ class cancel_node final : public context_node {
     // seq_cst, as err() looks without the lock: when cancel() has returned, nobody is told that it is active. Release
     // is for the cause.
     state.store(s, rt::seq_cst);
-    if (channel) chan_close(channel);
   }
+  void close_channel() noexcept {
+    if (chan_core* c = channel.load(rt::relaxed)) chan_close(c);
+  }
+  void settle() noexcept { settled.store(true, rt::release); }  // the last access, unless it is kept
 
   const std::int64_t deadline;
   tree* const in;
@@ -131,12 +147,14 @@ class cancel_node final : public context_node {
   rt::atomic<std::uint64_t> timer_run{0};  // in which run() the timer was set. relaxed: who sets it holds nothing else
   rt::atomic<cancel_state> state{cancel_state::active};
   std::exception_ptr cause;
+  rt::atomic<bool> has_been_parent{false};  // set under the tree's lock
+  rt::atomic<bool> settled{false};          // cancelled, and its channel closed
+  rt::atomic<chan_core*> channel{nullptr};  // set under the tree's lock, once
 
   // Under the tree's lock:
   cancel_node* children = nullptr;
   cancel_node* next = nullptr;  // siblings; of a cancelled one: the list of the cancel() that has it
   cancel_node* prev = nullptr;
-  chan_core* channel = nullptr;
 #if defined(__cpp_lib_jthread)
   std::optional<std::stop_source> source;
 #endif
@@ -159,20 +177,27 @@ void request_stop(std::stop_source& source) noexcept {
 #endif
 
 void cancel(cancel_node* root, cancel_state s, const std::exception_ptr& why) noexcept {
+  if (root->is_done_with()) {
+    if (runtime_calls()) rt::runtime_scope scope;
+    return;
+  }
   cancel_node* with_more = nullptr;  // kept, to be finished without the lock
   {
     rt::runtime_scope scope;
     rt::lock_guard hold(root->in->mutex);
     if (root->is_cancelled()) return;
     root->unlink();
-    // Breadth first; `to_do` is a list through `next`, of which `last` is the end.
+    // Breadth first: all that is below becomes one list through `next`, of which `last` is the end.
     cancel_node* last = root;
-    for (cancel_node* n = root; n;) {
+    for (cancel_node* n = root; n; n = n->next) {
       if (n->children) {
         last->next = std::exchange(n->children, nullptr);
         while (last->next) last = last->next;
       }
       n->mark(s, why);
+    }
+    for (cancel_node* n = root; n;) {
+      n->close_channel();
       cancel_node* following = std::exchange(n->next, nullptr);
       n->prev = nullptr;
 #if defined(__cpp_lib_jthread)
@@ -182,6 +207,7 @@ void cancel(cancel_node* root, cancel_state s, const std::exception_ptr& why) no
         n->keep();
         n->next = std::exchange(with_more, n);
       }
+      n->settle();
       n = following;
     }
   }
@@ -272,14 +298,16 @@ context_node* context_make(context_node* parent, std::int64_t deadline) {
   }
   context_ref made(n);
   n->timed = own_deadline ? n : above ? above->timed : nullptr;
-  if (above) {
+  bool linked = false;
+  if (above && !above->is_cancelled()) {
     rt::runtime_scope scope;
     rt::lock_guard hold(n->in->mutex);
-    if (above->is_cancelled()) {
-      n->mark(above->state.load(rt::relaxed), above->cause);
-    } else {
-      n->link();
-    }
+    linked = !above->is_cancelled();
+    if (linked) n->link();
+  }
+  if (above && !linked) {
+    n->mark(above->state.load(rt::relaxed), above->cause);
+    n->settle();
   }
   if (own_deadline && !n->is_cancelled()) {
     if (deadline <= rt::nanotime()) {
@@ -319,24 +347,24 @@ chan_core* context_done(context_node* node) {
   cancel_node* n = node->canceller;
   if (!n) return nullptr;
   see_to_deadline(n);
+  chan_core* c = n->settled_channel();
   chan_core* made = nullptr;
-  for (;;) {
+  while (!c) {
     {
       rt::runtime_scope scope;
       rt::lock_guard hold(n->in->mutex);
-      if (!n->channel && made) {
-        n->channel = std::exchange(made, nullptr);
-        if (n->is_cancelled()) chan_close(n->channel);
-      }
-      if (n->channel) {
-        chan_retain(n->channel);
-        break;
+      c = n->channel.load(rt::relaxed);
+      if (!c && made) {
+        c = std::exchange(made, nullptr);
+        n->channel.store(c, rt::release);
+        if (n->is_cancelled()) chan_close(c);
       }
     }
-    made = chan_make(no_element, 0);
+    if (!c) made = chan_make(no_element, 0);
   }
   if (made) chan_release(made);  // somebody was faster
-  return n->channel;
+  chan_retain(c);
+  return c;
 }
 
 std::error_code context_err(const context_node* node) noexcept {

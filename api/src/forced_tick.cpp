@@ -3,6 +3,7 @@
 #include "weft/runtime.hpp"
 
 #include <mutex>
+#include <stdexcept>
 #include <vector>
 
 namespace weft {
@@ -38,6 +39,7 @@ void call_hooks() {
 }  // namespace
 
 void on_forced_tick(std::function<void()> f) {
+  if (!f) throw std::invalid_argument("weft::on_forced_tick: an empty function");
   hook_list& list = the_hooks();
   std::lock_guard hold(list.mutex);
   list.hooks.push_back(std::move(f));

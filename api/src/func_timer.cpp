@@ -268,7 +268,7 @@ bool func_timer_stop_and_wait(func_timer_core* t) {
   while (!in_f && t->is_running()) {
     end_waiter w{scope.g(), scope.g()->begin_wait()};
     t->waiters.add(&w);
-    rt::nanos until = scope.m() ? rt::forever : rt::nanotime() + foreign_look_again;
+    rt::nanos until = scope.m() ? rt::forever : rt::nanotime() + rt::foreign_look_again;
     bool timed_out = false;
     scope.resumed_on(rt::park_until(scope.m(), w.ticket, t->mutex, rt::wait_reason::event_wait, until, &timed_out));
     if (!timed_out) return pending;

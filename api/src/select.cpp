@@ -111,6 +111,8 @@ bool would_block(const select_op& op) noexcept {
   return !op.chan || (op.send ? op.chan->send_would_block() : op.chan->recv_would_block());
 }
 
+bool receives_from_timer(const select_op& op) noexcept { return !op.send && op.chan && op.chan->timer; }
+
 constexpr select_outcome nothing{select_outcome::none, chan_status::would_block};
 
 select_outcome do_select(const select_op* ops, std::size_t count, std::int64_t timeout) {
@@ -138,9 +140,12 @@ select_outcome do_select(const select_op* ops, std::size_t count, std::int64_t t
     return nothing;
   }
 
+  std::uint64_t run = 0;  // that sends the timers' values
   try {
     for (std::size_t i = 0; i < count; ++i) {
-      if (ops[i].chan && ops[i].chan->timer && !ops[i].send) timer_begin_wait(ops[i].chan);
+      if (!receives_from_timer(ops[i])) continue;
+      const std::uint64_t in = timer_begin_wait(ops[i].chan);
+      if (run == 0) run = in;
     }
   } catch (...) {
     ws.unlock_all();
@@ -172,8 +177,10 @@ select_outcome do_select(const select_op* ops, std::size_t count, std::int64_t t
   try {
     if (timeout == wait_forever) {
       scope.resumed_on(rt::park(scope.m(), commit, &ws, why));
+    } else if (const rt::nanos deadline = deadline_after(timeout); run != 0) {
+      scope.resumed_on(rt::park_until_run_ends(scope.m(), run, ticket, commit, &ws, why, deadline, &timed_out));
     } else {
-      scope.resumed_on(rt::park_until(scope.m(), ticket, commit, &ws, why, deadline_after(timeout), &timed_out));
+      scope.resumed_on(rt::park_until(scope.m(), ticket, commit, &ws, why, deadline, &timed_out));
     }
   } catch (...) {
     unlink_all();
@@ -192,8 +199,6 @@ packed_outcome select_once(const select_op* ops, std::size_t count, std::int64_t
   return rt::wait_in_step([=] { return pack(do_select(ops, count, timeout)); });
 }
 
-bool receives_from_timer(const select_op& op) noexcept { return !op.send && op.chan && op.chan->timer; }
-
 }  // namespace
 
 packed_outcome chan_select(const select_op* ops, std::size_t count, std::int64_t timeout) {
@@ -202,9 +207,8 @@ packed_outcome chan_select(const select_op* ops, std::size_t count, std::int64_t
     // ready when it is looked at, and one of them ready at any time.
     if (count == 1 && would_block(*ops) && !runtime_calls()) return pack(nothing);
   } else if (!rt::this_m() && std::any_of(ops, ops + count, receives_from_timer)) {
-    // As in chan_recv.
     return try_in_turns(
-        timeout, [=](std::int64_t ns) { return select_once(ops, count, ns); },
+        timeout, turn_of_thread, [=](std::int64_t ns) { return select_once(ops, count, ns); },
         [](packed_outcome r) { return unpack(r).index != select_outcome::none; });
   }
   return select_once(ops, count, timeout);

@@ -69,17 +69,13 @@ inline std::uint64_t number_of_run() noexcept {
   return rt::sched.running.load(rt::acquire) ? rt::sched.run_number.load(rt::relaxed) : 0;
 }
 
-// A run() may end while a thread waits for one of its goroutines, and nobody is left to say so: a thread that is no
-// goroutine looks again now and then.
-inline constexpr rt::nanos foreign_look_again = 20 * rt::millisecond;
-
-// try_for(ns) again and again, until it has a result or `timeout` has passed.
+// try_for(ns) again and again, each for no longer than `turn`, until it has a result or `timeout` has passed.
 template <class TryFor, class HasResult>
-auto try_in_turns(std::int64_t timeout, TryFor try_for, HasResult has_result) {
+auto try_in_turns(std::int64_t timeout, rt::nanos turn, TryFor try_for, HasResult has_result) {
   const rt::nanos deadline = deadline_after(timeout);
   for (;;) {
     rt::nanos left = time_until(deadline);
-    auto r = try_for(std::min(left, foreign_look_again));
+    auto r = try_for(std::min(left, turn));
     if (has_result(r) || left <= 0) return r;
   }
 }

@@ -203,7 +203,8 @@ bool wait_until(task_state* t, rt::nanos deadline) {
 WEFT_NOINLINE bool wait_for(task_state* t, std::int64_t timeout) {
   if (rt::this_m()) return wait_until(t, deadline_after(timeout));
   return try_in_turns(
-      timeout, [=](std::int64_t ns) { return wait_until(t, deadline_after(ns)); }, [](bool over) { return over; });
+      timeout, rt::foreign_look_again, [=](std::int64_t ns) { return wait_until(t, deadline_after(ns)); },
+      [](bool over) { return over; });
 }
 
 }  // namespace

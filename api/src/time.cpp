@@ -17,6 +17,7 @@
 #include "api/src/support.hpp"
 #include "sched/lifecycle.hpp"
 #include "sched/park.hpp"
+#include "sched/threads.hpp"
 #include "sched/timing.hpp"
 #include "timers/sleep_crowd.hpp"
 
@@ -183,9 +184,11 @@ void timer_catch_up(chan_core* c) noexcept {
   c->push(&value);  // the caller takes it at once
 }
 
-void timer_begin_wait(chan_core* c) {
+std::uint64_t timer_begin_wait(chan_core* c) {
   timer_core* t = c->timer;
+  const std::uint64_t run = rt::present_run();  // before it is put into a heap, and not that of the next one
   if (t->unsent && !t->will_fire()) t->put_into_heap();
+  return run;
 }
 
 void timer_channel_gone(chan_core* c) noexcept {

@@ -20,6 +20,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -380,6 +381,12 @@ class recv_chan : public detail::chan_handle, public detail::recv_ops<T, recv_ch
 };
 
 }  // namespace weft
+
+// size() is what the buffer holds now, and not what a loop will take from it.
+template <class T>
+inline constexpr bool std::ranges::disable_sized_range<weft::chan<T>> = true;
+template <class T>
+inline constexpr bool std::ranges::disable_sized_range<weft::recv_chan<T>> = true;
 
 template <>
 struct std::hash<weft::detail::chan_handle> {

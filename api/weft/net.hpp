@@ -3,7 +3,8 @@
 // What holds for all of them:
 //
 //   who may call          anywhere: from a goroutine, or from another thread while a runtime is running, which then
-//                         blocks as a thread. Without a running runtime, std::logic_error.
+//                         blocks as a thread. Without a running runtime, std::logic_error from what opens, accepts,
+//                         sets a deadline or has to wait.
 //   errors                every call that can fail throws std::system_error, or, in the form with a trailing
 //                         std::error_code&, sets that and does not throw (but std::bad_alloc and std::logic_error).
 //       timed_out               the deadline has passed, also if data is ready

@@ -228,7 +228,7 @@ WEFT_API std::vector<stack_use> stack_high_water();
 
 // Calls f at each forced tick from now on (options::force_tick_period), in a goroutine of the runtime, after its own
 // housekeeping: a place to trim caches. f must not wait for long; an exception that leaves it ends the process, as with
-// go(). Anywhere, also before run; holds for all later runs.
+// go(). Anywhere, also before run; holds for all later runs. std::invalid_argument: f is empty.
 WEFT_API void on_forced_tick(std::function<void()> f);
 
 // Every goroutine: id, name, state, what it waits for and how long, stack trace, where it was started. Those that are

@@ -393,8 +393,8 @@ auto on_default(F f = {}) {
   return detail::default_case<F>(std::move(f));
 }
 
-// A case of any kind, for a number of cases known only at run time. Copies share it. An lvalue that it is made of is
-// copied.
+// A case of any kind, for a number of cases known only at run time. Copies share it, and what it receives or sends lies
+// there meanwhile: one select at a time may use it or its copies. An lvalue that it is made of is copied.
 class select_case {
  public:
   template <class Case>

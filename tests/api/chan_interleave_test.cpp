@@ -262,6 +262,11 @@ M* park_until(M*, wait_ticket ticket, after_switch commit, void* arg, wait_reaso
   return m;
 }
 
+M* park_until_run_ends(M* m, std::uint64_t, wait_ticket ticket, after_switch commit, void* arg, wait_reason why,
+                       nanos deadline, bool* timed_out) {
+  return park_until(m, ticket, commit, arg, why, deadline, timed_out);
+}
+
 void ready_in_a_crowd(M*, G* g) noexcept {
   auto& woken = *static_cast<goroutine*>(g);
   interleaving::check(woken.wakes < woken.sleeps, "woken although it does not sleep");
@@ -275,7 +280,7 @@ namespace weft::detail {
 
 void sleep_ns(std::int64_t) {}
 void timer_catch_up(chan_core*) noexcept {}
-void timer_begin_wait(chan_core*) {}
+std::uint64_t timer_begin_wait(chan_core*) { return 0; }
 void timer_channel_gone(chan_core*) noexcept {}
 
 }  // namespace weft::detail

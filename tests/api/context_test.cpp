@@ -439,6 +439,52 @@ TEST_CASE("context: many cancel, come and go at once") {
   REQUIRE(wrong.load() == 0);
 }
 
+TEST_CASE("context: a second cancel() returns when all below is cancelled, and its own channel closed") {
+  std::atomic<int> wrong{0};
+  weft::run([&] {
+    for (int round = 0; round < 20; ++round) {
+      auto [top, cancel_top] = weft::with_cancel(weft::background());
+      auto [middle, cancel_middle] = weft::with_cancel(top);
+      std::vector<weft::cancellable> below;
+      for (int i = 0; i < 2000; ++i) below.push_back(weft::with_cancel(middle));
+      auto channel = middle.done();
+      auto second = weft::spawn([&, &middle = middle, &cancel = cancel_middle] {
+        while (!middle.err()) weft::yield();
+        cancel();
+        for (auto& c : below) wrong += !canceled(c.ctx);
+        wrong += channel.try_recv() != weft::recv_result::closed;
+        below.back().cancel();
+        wrong += below.back().ctx.done().try_recv() != weft::recv_result::closed;
+        weft::cancellable late = weft::with_cancel(middle);
+        wrong += !canceled(late.ctx);
+      });
+      weft::yield();
+      cancel_top();
+      second.join();
+    }
+  });
+  REQUIRE(wrong.load() == 0);
+}
+
+TEST_CASE("context: when done() is closed, all below is cancelled") {
+  std::atomic<int> wrong{0};
+  weft::run([&] {
+    for (int round = 0; round < 200; ++round) {
+      weft::cancellable top =
+          round % 2 == 0 ? weft::with_cancel(weft::background()) : weft::with_timeout(weft::background(), 100us);
+      weft::cancellable below = weft::with_cancel(top.ctx);
+      auto other = weft::spawn([&] {
+        weft::sleep(50us);
+        if (round % 2 == 0) top.cancel();
+      });
+      top.ctx.done().recv();
+      wrong += !below.ctx.err();
+      other.join();
+    }
+  });
+  REQUIRE(wrong.load() == 0);
+}
+
 TEST_CASE("context: a stop_token's deadline that comes after the run()") {
   std::unique_ptr<weft::cancellable> c;
   weft::run([&] { c.reset(new weft::cancellable(weft::with_timeout(weft::background(), 1ms))); });

@@ -749,6 +749,46 @@ TEST_CASE("condition_variable: a notification is not lost to one whose time is o
       {.procs = 1});
 }
 
+namespace {
+
+// Behind the steady one by as much as it was set back.
+struct clock_set_back {
+  using duration = std::chrono::nanoseconds;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<clock_set_back>;
+  static constexpr bool is_steady = false;
+  static inline std::atomic<rep> by{0};
+  static time_point now() { return time_point(steady::now().time_since_epoch() - duration(by.load())); }
+};
+
+}  // namespace
+
+TEST_CASE("condition_variable: a notification between a waiter's time and its clock's, which was set back") {
+  weft::run([] {
+    weft::mutex m;
+    weft::condition_variable cv;
+    bool come = false;
+    const auto begin = steady::now();
+    auto waiter = weft::spawn([&] {
+      std::unique_lock lock(m);
+      return cv.wait_until(lock, clock_set_back::now() + 20ms, [&] { return come; });
+    });
+    weft::sleep(5ms);
+    clock_set_back::by = std::chrono::nanoseconds(60s).count();
+    {
+      std::lock_guard hold(m);
+      weft::sleep(50ms);  // its time passes
+      come = true;
+      cv.notify_one();
+    }
+    CHECK(waiter.join());
+    CHECK(!took_at_least(begin, 30s));
+    weft::event never;
+    CHECK(!never.wait_until(clock_set_back::now() + 3ms));
+  });
+}
+
 TEST_CASE("condition_variable: time limits") {
   auto check = [] {
     weft::mutex m;

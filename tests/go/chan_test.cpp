@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <ranges>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -843,6 +844,24 @@ TEST_CASE("elements whose & means something else") {
 TEST_CASE("a buffer that is too large is an error, not a crash") {
   CHECK_THROWS_AS(chan<int>(SIZE_MAX / 2), std::exception);
   CHECK_THROWS_AS((chan<std::array<char, 4096>>(SIZE_MAX / 4096)), std::exception);
+}
+
+TEST_CASE("a channel is a range of what comes, and not of what is in its buffer") {
+  static_assert(std::ranges::input_range<chan<int>> && !std::ranges::sized_range<chan<int>>);
+  static_assert(!std::ranges::sized_range<weft::recv_chan<int>>);
+  weft::run([] {
+    for (int capacity : {0, 2, 20}) {
+      chan<int> c{capacity};
+      weft::go([=] {
+        for (int i = 1; i <= 10; ++i) c.send(i);
+        c.close();
+      });
+      std::vector<int> got;
+      for (int v : c | std::views::transform([](int x) { return 2 * x; }) | std::views::take(4)) got.push_back(v);
+      CHECK(got == std::vector{2, 4, 6, 8});
+      CHECK(std::ranges::distance(weft::recv_chan<int>(c)) <= 6);  // take may have looked at one more
+    }
+  });
 }
 
 TEST_CASE("range-for receives until the channel is closed and empty") {

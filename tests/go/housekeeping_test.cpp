@@ -9,12 +9,33 @@
 #include <ctime>
 #include <filesystem>
 #include <sched.h>
+#include <stdexcept>
 #include <string>
 #include <unistd.h>
 #include <vector>
 #include <weft/weft.hpp>
 
 using namespace weft::test;
+
+TEST_CASE("the forced tick keeps its period, also a short one, whether anything runs or not") {
+  static std::atomic<int> calls{0};
+  weft::on_forced_tick([] { ++calls; });
+  CHECK_THROWS_AS(weft::on_forced_tick({}), std::invalid_argument);
+  for (bool busy : {false, true}) {
+    weft::run(
+        [busy] {
+          if (busy) {
+            weft::go([] {
+              for (;;) weft::yield();
+            });
+          }
+          calls = 0;
+          weft::sleep(300ms);
+          CHECK(calls >= 50 / slowdown);  // of 100
+        },
+        {.force_tick_period = 3ms});
+  }
+}
 
 TEST_CASE("the forced tick calls what was registered") {
   static std::atomic<int> calls{0};

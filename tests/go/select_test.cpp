@@ -806,6 +806,50 @@ TEST_CASE("select: between plain threads, without a runtime") {
   CHECK(sum == 2L * n * (n + 1) / 2);
 }
 
+// Values come less often than a thread looks whether the run() that sends its timers is over.
+TEST_CASE("select: a plain thread keeps its place while it waits for a timer, too") {
+  weft::run([] {
+    chan<int> work, there, by_thread, by_goroutine;
+    weft::timer far{1h}, soon{200ms * slowdown};
+    std::thread t([=] {
+      auto got = [=](std::optional<int> v) { by_thread.send(*v); };
+      there.send(0);
+      select(on_recv(work, got), on_recv(far.channel()));
+      there.send(0);
+      select(on_send(work, 2), on_recv(far.channel()));
+      there.send(0);
+      if (soon.channel().recv()) by_thread.send(3);
+    });
+    auto others_time = [] { weft::sleep(60ms * slowdown); };
+    there.recv();
+    weft::sleep(a_while);  // it waits
+    weft::go([=] {
+      if (auto v = work.recv()) by_goroutine.send(*v);
+    });
+    others_time();
+    work.send(1);
+    CHECK(select(on_recv(by_thread), on_recv(by_goroutine)) == 0);
+    work.send(0);
+    by_goroutine.recv();
+
+    there.recv();
+    weft::sleep(a_while);
+    weft::go([=] { work.send(0); });
+    others_time();
+    CHECK(work.recv() == 2);
+    CHECK(work.recv() == 0);
+
+    there.recv();
+    soon.reset(60ms * slowdown);
+    weft::sleep(a_while);
+    weft::go([=] {
+      if (soon.channel().recv()) by_goroutine.send(3);
+    });
+    CHECK(select(on_recv(by_thread), on_recv(by_goroutine)) == 0);
+    weft::blocking([&] { t.join(); });
+  });
+}
+
 TEST_CASE("select: with timers' channels, and a timer that is stopped while a select waits for it") {
   weft::run([] {
     chan<int> never;

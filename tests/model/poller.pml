@@ -16,8 +16,8 @@
  * Properties, whenever nothing moves but the time:
  *   - if a P idles and a timer is armed, an M sleeps in the poller, and not longer than until the earliest timer
  *   - no timer is overdue then
- *   - -DENDS: if no timer is armed and nobody waits for a descriptor, no M sleeps in the poller until some time: the
- *     deadlock check waits for it
+ *   - -DENDS: if no timer is armed, no M sleeps in the poller until some time, and none at all if nobody waits for a
+ *     descriptor: the deadlock check waits for it
  *   - nobody is counted as spinning, no P is lost
  *   - -DCOMES_BY: the first two, but for timers that are left to sysmon: of an M that found work on its way when it was
  *     not soon. And if a P idles, no goroutine is in the global queue
@@ -33,7 +33,8 @@
  *     that it happens often that nobody sleeps there
  *   - what is done under sched.mutex is one step, but for idle_p_put, as the mask of Ps with timers is read without it
  *   - a poll also ends for no reason (EINTR), once
- *   - -DIO: somebody waits for a descriptor all the time; no descriptor gets ready
+ *   - -DIO: somebody waits for a descriptor all the time; no descriptor gets ready. -DIO_ENDS: a deadline or a close ends
+ *     that wait, of the armer
  *
  * The second look of who goes to sleep (P2) makes its sleep shorter for a timer that was armed meanwhile. So does the M
  * that the armer sends, which finds the poller taken and breaks the sleep off: each would do without the other
@@ -63,6 +64,8 @@
 #endif
 #ifdef IO
 #define anybody_waits_for_io true
+#elif defined(IO_ENDS)
+bool anybody_waits_for_io = true;
 #else
 #define anybody_waits_for_io false
 #endif
@@ -460,18 +463,19 @@ give_up:
   if
   :: !anybody_waits_for_io && until == 0 ->
     if
-    :: !last_poll ->
-      if
-      :: poll_until != 0 -> netpoll_break()
-      :: poll_until == 0
-      fi
+#ifdef MUTANT_endless_sleep_goes_on
+    :: !last_poll && poll_until != 0 -> netpoll_break()
+    :: last_poll || poll_until == 0
+#else
+    :: !last_poll -> netpoll_break()
     :: last_poll
+#endif
     fi;
     goto stopm
   :: anybody_waits_for_io || until != 0
   fi;
   if
-  :: atomic { last_poll -> last_poll = false }
+  :: atomic { last_poll -> last_poll = false } /* P1 */
   :: !last_poll ->
     if
 #ifdef MUTANT_taken_not_broken_off
@@ -483,9 +487,6 @@ give_up:
     fi;
     goto stopm
   fi;
-#ifndef MUTANT_until_said_late
-  poll_until = until; /* P1 */
-#endif
 #ifdef MUTANT_no_second_look /* P2 */
   x = until;
 #else
@@ -681,6 +682,10 @@ proctype armer() {
   :: n < armings -> n++; some_arming(1)
   :: n == armings -> break
   od
+#ifdef IO_ENDS
+  ;
+  anybody_waits_for_io = false
+#endif
 #ifdef ENDS
   ;
   holder[1] = 2;
@@ -735,7 +740,7 @@ proctype signal() {
 #define sleeps(m, d) (sleeps_until[m] != none && sleeps_until[m] != 0 && sleeps_until[m] <= d)
 #define in_time(d) (d == 0 || (d > now && (sleeps(0, d) || sleeps(1, d) || sleeps(2, d))))
 #define held(p) (holder[p] != none && computes[holder[p]])
-#define in_vain(m) (sleeps_until[m] != none && sleeps_until[m] != 0)
+#define in_vain(m) (sleeps_until[m] != none && (sleeps_until[m] != 0 || !anybody_waits_for_io))
 
 proctype clock() {
 end_of_time_:

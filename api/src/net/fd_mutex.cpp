@@ -148,7 +148,7 @@ entry fd_mutex::wait_as_thread(side s, rt::G* g) noexcept {
   g->set_state(rt::g_state::running, rt::g_state::waiting);
   g->thread_note.clear();
   mutex_.release_lock();
-  while (!g->thread_note.sleep_until(rt::nanotime() + foreign_look_again)) {
+  while (!g->thread_note.sleep_until(rt::nanotime() + rt::foreign_look_again)) {
     rt::lock_guard hold(mutex_);
     if (!t.waiting.has(g)) continue;
     const bool leaves = run != 0 && number_of_run() != run && count_out(s);

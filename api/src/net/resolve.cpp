@@ -9,6 +9,7 @@
 #include "api/src/support.hpp"
 #include "runtime/never_destroyed.hpp"
 #include "sched/lifecycle.hpp"
+#include "sched/park.hpp"
 #include "sched/syscall.hpp"
 #include "weft/context.hpp"
 #include "weft/go.hpp"
@@ -126,7 +127,9 @@ std::vector<endpoint> resolve_within(std::string host, std::string service, rt::
   const bool goroutine = rt::this_m() != nullptr;
   auto over = [&] { return !goroutine && (run == 0 || number_of_run() != run || ctx.err()); };
   const rt::nanos limit = time_until(deadline);
-  switch (goroutine ? wait(limit) : try_in_turns(limit, wait, [&](std::size_t i) { return i != 2 || over(); })) {
+  switch (goroutine ? wait(limit) : try_in_turns(limit, rt::foreign_look_again, wait, [&](std::size_t i) {
+    return i != 2 || over();
+  })) {
     case 0: ec = l->ec; return std::move(l->found);
     case 1: ec = ctx.err(); return {};
     default: ec = !over() ? system_error_code(ETIMEDOUT) : ctx.err() ? ctx.err() : system_error_code(ECANCELED);

@@ -37,22 +37,34 @@ std::int64_t deadline_in(const std::chrono::duration<Rep, Period>& d) noexcept {
   return sum;
 }
 
-// wait(deadline) until the point has come, also for clocks that may be set meanwhile.
-template <class Clock, class Duration, class Wait>
-bool wait_until_point(const std::chrono::time_point<Clock, Duration>& tp, Wait wait) {
+// For a clock that may be set meanwhile: as it goes now.
+template <class Clock, class Duration>
+std::int64_t deadline_at(const std::chrono::time_point<Clock, Duration>& tp) {
   if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {
-    return wait(to_ns(tp));
+    return to_ns(tp);
   } else {
     // In nanoseconds that saturate: the difference of two points need not fit.
     const std::int64_t until = to_ns(tp.time_since_epoch());
-    if (until >= never_ns) return wait(never_ns);
-    for (;;) {
-      const std::int64_t now = to_ns(Clock::now().time_since_epoch());
-      std::int64_t left;
-      if (__builtin_sub_overflow(until, now, &left)) left = 0;
-      if (wait(left <= 0 ? 0 : deadline_in(std::chrono::nanoseconds(left)))) return true;
-      if (to_ns(Clock::now().time_since_epoch()) >= until) return false;
-    }
+    if (until >= never_ns) return never_ns;
+    std::int64_t left;
+    if (__builtin_sub_overflow(until, to_ns(Clock::now().time_since_epoch()), &left)) left = 0;
+    return left <= 0 ? 0 : deadline_in(std::chrono::nanoseconds(left));
+  }
+}
+
+// After deadline_at(tp): false if the clock was set back before that.
+template <class Clock, class Duration>
+bool has_come(const std::chrono::time_point<Clock, Duration>& tp) {
+  return std::is_same_v<Clock, std::chrono::steady_clock> ||
+         to_ns(Clock::now().time_since_epoch()) >= to_ns(tp.time_since_epoch());
+}
+
+// wait(deadline) until the point has come.
+template <class Clock, class Duration, class Wait>
+bool wait_until_point(const std::chrono::time_point<Clock, Duration>& tp, Wait wait) {
+  for (;;) {
+    if (wait(deadline_at(tp))) return true;
+    if (has_come(tp)) return false;
   }
 }
 

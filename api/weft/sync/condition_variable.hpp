@@ -4,9 +4,9 @@
 //   notify_one      wakes the one that waits longest, if anybody waits
 //   notify_all      wakes all that wait now
 //
-// Nobody is woken without a notification, but between the notification and the return of wait() others may have had
-// the mutex: use the forms with a predicate. All members: anywhere; wait with the mutex locked (fatal if the lock does
-// not own it).
+// Nobody is woken without a notification, but by a clock that is set back during wait_until; and between the
+// notification and the return of wait() others may have had the mutex. So use the forms with a predicate. All members:
+// anywhere; wait with the mutex locked (fatal if the lock does not own it).
 //
 // It may be destroyed when everybody who waits has been notified, even if they have not returned yet. Waiters with a
 // time limit must have returned.
@@ -51,8 +51,9 @@ class condition_variable {
   }
   template <class Clock, class Duration>
   std::cv_status wait_until(std::unique_lock<mutex>& lock, const std::chrono::time_point<Clock, Duration>& tp) {
-    auto wait_point = [&](std::int64_t t) { return wait_steady(lock, t) == std::cv_status::no_timeout; };
-    return detail::wait_until_point(tp, wait_point) ? std::cv_status::no_timeout : std::cv_status::timeout;
+    // Once: between two waits a notification would find nobody.
+    const bool notified = wait_steady(lock, detail::deadline_at(tp)) == std::cv_status::no_timeout;
+    return notified || !detail::has_come(tp) ? std::cv_status::no_timeout : std::cv_status::timeout;
   }
 
   // Until pred() is true, at most d, or until tp. Returns what pred() said last.

@@ -7,6 +7,7 @@
 //   descriptors are waited for, and nobody       the same
 //   sleeps in the poller
 //   a P seems to be stuck besides                not beyond its time slice, nor the next timer
+//   a thread is watched (call_watch.hpp)         until it is known whether it blocks
 //   goroutines compute without a P               at least 500 µs, unless a P is stuck, too: its share of the
 //                                                processors is small then
 //   no P idles, others wait for one, and it is   none, and then 50 µs: once a millisecond (hurry_sysmon)
@@ -43,6 +44,7 @@
 #include "sched/syscall.hpp"
 #include "sched/threads.hpp"
 #include "sched/world.hpp"
+#include "sysmon/call_watch.hpp"
 #include "sysmon/gate.hpp"
 #include "sysmon/hogs.hpp"
 #include "sysmon/thread_state.hpp"
@@ -166,7 +168,7 @@ struct retaken {
   defendant newcomer;         // one of them had just begun
   bool has_turn = false;      // one of them, whose goroutine is in a call, had it
   bool stuck = false;         // some P runs what it ran at the last look
-  nanos next_look = forever;  // a P that is wanted has run for too long then
+  nanos next_look = forever;  // a P that is wanted has run for too long then, or a thread that is watched is known
 };
 
 // Others wait for a turn. Without anything else to run, the P may as well stay where it is.
@@ -219,7 +221,7 @@ bool take_from_running(P* p, std::uint64_t tick, nanos now, bool overdue, hog_wa
 }
 
 // Ps of goroutines that ran or blocked too long.
-retaken retake(nanos now, bool overdue, hog_watch& hogs) noexcept {
+retaken retake(nanos now, bool overdue, hog_watch& hogs, call_watch& calls) noexcept {
   retaken r;
   std::uint32_t n = sched.procs.load(acquire);
   for (std::uint32_t i = 0; i < n; ++i) {
@@ -235,9 +237,12 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs) noexcept {
     }
     nanos until = p->seen.sched_when + (overdue ? overdue_slice : time_slice);
     if (s == p_status::running) {
-      if (went_on) continue;
+      if (went_on) {
+        calls.gone_on(p, tick, now);
+        continue;
+      }
       r.stuck = true;
-      if (now < until) {
+      if (!calls.blocks(p, tick, now) && now < until) {
         r.next_look = std::min(r.next_look, until);
         continue;
       }
@@ -252,6 +257,8 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs) noexcept {
     give_to_another(p);
     ++r.taken;
   }
+  calls.end_of_round(now);
+  r.next_look = std::min(r.next_look, calls.next_look());
   return r;
 }
 
@@ -289,8 +296,8 @@ nanos next_pause(nanos interval, const retaken& last) noexcept {
   }
   nanos timer = earliest_timer();
   if (timer != 0 || io) interval = std::min(interval, overdue_slice);
-  if (!last.stuck) return interval;
   nanos now = nanotime();
+  if (!last.stuck) return std::clamp(last.next_look - now, shortest_pause, interval);
   nanos until = std::min(now + interval, last.next_look);
   if (timer > now) until = std::min(until, saturating_add(timer, overdue_after));
   return std::max(until - now, shortest_pause);
@@ -322,6 +329,7 @@ void run_monitor() noexcept {
   retaken last;
   look_pauses between;
   hog_watch hogs(sched.options.hog_threshold);
+  call_watch calls;
   while (!the_monitor.stop.load(acquire)) {
     if (idle_rounds == 0) {
       interval = shortest_pause;
@@ -355,7 +363,7 @@ void run_monitor() noexcept {
         wakep(help::to_poll);
       }
     }
-    last = retake(now, overdue, hogs);
+    last = retake(now, overdue, hogs, calls);
     hogs.look(now);
     newcomers.look(now, last.detached, last.newcomer, last.has_turn);
     idle_rounds = last.taken > 0 ? 0 : idle_rounds + 1;

@@ -43,6 +43,30 @@ TEST_CASE("the forced tick calls what was registered") {
   weft::run([] { CHECK(eventually([] { return calls >= 2; })); }, {.force_tick_period = 5ms});
 }
 
+TEST_CASE("those that block in calls that nobody announced hold up the others for less than a time slice") {
+  auto took = [] {
+    const auto begin = clock::now();
+    weft::run(
+        [] {
+          weft::wait_group w;
+          for (int i = 0; i < 40; ++i) {
+            w.go([] {
+              for (int k = 0; k < 10; ++k) {
+                ::usleep(5000);
+                weft::yield();
+              }
+            });
+          }
+          w.wait();
+        },
+        {.procs = 2});
+    return clock::now() - begin;
+  };
+  auto least = took();
+  for (int attempt = 0; attempt < 3 && least >= 600ms; ++attempt) least = std::min(least, took());
+  CHECK(least < 600ms);  // one after the other, on each P: 1 s
+}
+
 TEST_CASE("threads that nobody needs any more end") {
   weft::run(
       [] {

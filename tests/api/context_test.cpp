@@ -447,10 +447,11 @@ TEST_CASE("context: a second cancel() returns when all below is cancelled, and i
       auto [middle, cancel_middle] = weft::with_cancel(top);
       std::vector<weft::cancellable> below;
       for (int i = 0; i < 2000; ++i) below.push_back(weft::with_cancel(middle));
-      auto channel = middle.done();
+      auto channel = middle.done(), last = below.back().ctx.done();
       auto second = weft::spawn([&, &middle = middle, &cancel = cancel_middle] {
-        while (!middle.err()) weft::yield();
+        while (round % 2 == 0 ? !middle.err() : channel.try_recv() != weft::recv_result::closed) weft::yield();
         cancel();
+        wrong += last.try_recv() != weft::recv_result::closed;  // first: what follows waits for the lock
         for (auto& c : below) wrong += !canceled(c.ctx);
         wrong += channel.try_recv() != weft::recv_result::closed;
         below.back().cancel();

@@ -297,9 +297,8 @@ nanos next_pause(nanos interval, const retaken& last) noexcept {
   nanos timer = earliest_timer();
   if (timer != 0 || io) interval = std::min(interval, overdue_slice);
   nanos now = nanotime();
-  if (!last.stuck) return std::clamp(last.next_look - now, shortest_pause, interval);
   nanos until = std::min(now + interval, last.next_look);
-  if (timer > now) until = std::min(until, saturating_add(timer, overdue_after));
+  if (last.stuck && timer > now) until = std::min(until, saturating_add(timer, overdue_after));
   return std::max(until - now, shortest_pause);
 }
 

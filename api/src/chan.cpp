@@ -61,7 +61,7 @@ WEFT_NOINLINE chan_status wait(rt::M* m, chan_core* c, wait_queue& q, void* valu
   });
 }
 
-// The same, at most for `timeout`. run: for a timer's channel, the run() that sends.
+// The same, at most for `timeout`. run: for a timer's channel, the run() that sends; else 0.
 template <const operation& op>
 WEFT_NOINLINE chan_status wait_for(rt::M* m, std::uint64_t run, chan_core* c, void* value, std::int64_t timeout) {
   rt::runtime_scope scope(m);
@@ -73,7 +73,7 @@ WEFT_NOINLINE chan_status wait_for(rt::M* m, std::uint64_t run, chan_core* c, vo
   bool timed_out = false;
   const rt::nanos deadline = deadline_after(timeout);
   try {
-    if (!op.send && WEFT_UNLIKELY(c->timer != nullptr)) {
+    if (WEFT_UNLIKELY(run != 0)) {
       scope.resumed_on(rt::park_until_run_ends(scope.m(), run, w.ticket, rt::release_after_switch, &c->mutex, op.why,
                                                deadline, &timed_out));
     } else {

@@ -1,10 +1,10 @@
 #include "runtime/stack.hpp"
 
 #include "runtime/advise.hpp"
-#include "runtime/mapped_array.hpp"
 #include "runtime/never_destroyed.hpp"
 #include "runtime/report.hpp"
 #include "runtime/sanitizer.hpp"
+#include "runtime/stack_class.hpp"
 #include "runtime/thread.hpp"
 
 #include <algorithm>
@@ -12,7 +12,6 @@
 #include <new>
 #include <sys/mman.h>
 #include <utility>
-#include <vector>
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -22,45 +21,12 @@ namespace weft::rt {
 
 namespace {
 
-constexpr std::size_t slab_target = 16 * 1024 * 1024;
-
 // What is farther below a stack belongs to something else.
 constexpr std::size_t farthest_overflow = 1024 * 1024;
 
 // Slots a colour apart differ by 5 lines, over 40 of a page's 64 lines: the rest of the page is for the frames of a
 // parked goroutine.
 constexpr std::size_t colours = 40, colour_step = 5, line = 64;
-
-}  // namespace
-
-// Slots by number, as bits. A slot that is in neither set has a header: it is in use, or in the class's list.
-using slot_set = std::uint64_t;
-struct slab {
-  std::byte* base;
-  slot_set raw;                    // without a guard, never used or as if
-  slot_set cold = 0;               // free, with a guard, without memory
-  slot_set guards[guard_kinds]{};  // by guard_kind
-};
-
-struct stack_class {
-  explicit stack_class(std::size_t slot) noexcept : slot_size(slot) {}
-  const std::size_t slot_size;  // guard and all
-  stack_class* next = nullptr;
-  lock mutex{lock_rank::stacks};
-  std::vector<slab> slabs;
-  mapped_array<stack*> free;  // last in, first out; has room for every slot of the class
-  std::size_t free_count = 0;
-  std::size_t bare = 0;        // raw and cold slots
-  std::size_t first_bare = 0;  // no slab before it has any
-
-  std::size_t slots_per_slab() const noexcept {
-    return std::clamp<std::size_t>(slab_target / stack_size_of(this), 1, 64);
-  }
-  std::size_t slots() const noexcept { return slabs.size() * slots_per_slab(); }
-  slot_set all_slots() const noexcept { return ~slot_set{0} >> (64 - slots_per_slab()); }
-};
-
-namespace {
 
 struct class_table {
   lock mutex{lock_rank::leaf};   // taken under a class's lock
@@ -214,6 +180,12 @@ stack_class* stack_class_for(std::size_t size) {
   return *end = new stack_class(slot_size);
 }
 
+stack_class* next_stack_class(stack_class* c) noexcept {
+  class_table& t = table;
+  lock_guard hold(t.mutex);
+  return c ? c->next : t.first;
+}
+
 std::size_t stack_size_of(const stack_class* c) noexcept { return c->slot_size - page; }
 
 std::size_t stack_slots_per_slab(const stack_class* c) noexcept { return c->slots_per_slab(); }
@@ -242,6 +214,7 @@ std::size_t stack_take(stack_class* c, stack** out, std::size_t n) {
     if (c->free_count > 0) {
       n = std::min(n, c->free_count);
       c->free_count -= n;
+      c->least_free = std::min(c->least_free, c->free_count);
       std::copy_n(c->free.data() + c->free_count, n, out);
       return n;
     }
@@ -308,59 +281,6 @@ const G* stack_guard_owner(const void* address) noexcept {
     if (before->slot_size == r->slot_size) first_of_class += before->slots;
   }
   return header_of(r->base + k * r->slot_size, r->slot_size, first_of_class + k)->user;
-}
-
-namespace {
-
-// Under c->mutex: a slab without any user becomes as new. The kernel then has no page tables for it either (Linux
-// 6.14); without that, they are a tenth of what shallow stacks cost.
-void forget_guards(stack_class* c, slab& in) noexcept {
-  std::size_t bytes = c->slots_per_slab() * c->slot_size;
-  std::size_t count[guard_kinds];
-  std::transform(in.guards, in.guards + guard_kinds, count, [](slot_set set) { return std::popcount(set); });
-  if (!remove_guards(in.base, bytes, count)) return;
-  ::madvise(in.base, bytes, MADV_DONTNEED);
-  std::fill_n(in.guards, guard_kinds, slot_set{0});
-  in.raw = c->all_slots();
-  in.cold = 0;
-}
-
-// Under c->mutex: the last of the free stacks loses its memory.
-std::size_t cool(stack_class* c) noexcept {
-  stack* s = c->free[--c->free_count];
-  if (tsan_running() && s->fiber) __tsan_destroy_fiber(s->fiber);
-  std::byte* lo = s->lo;
-  std::size_t number = s->slab_number, bytes = c->slot_size - page;
-  if (asan_running()) __asan_unpoison_memory_region(lo, bytes);
-  ::madvise(lo, bytes, MADV_DONTNEED);
-  slab& in = c->slabs[number];
-  in.cold |= slot_set{1} << static_cast<std::size_t>(lo - in.base) / c->slot_size;
-  ++c->bare;
-  c->first_bare = std::min(c->first_bare, number);
-  if ((in.raw | in.cold) == c->all_slots()) forget_guards(c, in);
-  return bytes;
-}
-
-}  // namespace
-
-std::size_t stack_release_free_pages() noexcept {
-  std::size_t bytes = 0;
-  class_table& t = table;
-  for (stack_class* c = nullptr;;) {
-    {
-      lock_guard hold(t.mutex);
-      c = c ? c->next : t.first;
-    }
-    if (!c) return bytes;
-    // A few at a time, so that nobody who takes a stack is held up by a million calls of madvise.
-    constexpr std::size_t batch = 64;
-    for (bool more = true; more;) {
-      lock_guard hold(c->mutex);
-      for (std::size_t k = 0; k < batch && c->free_count > 0; ++k) bytes += cool(c);
-      more = c->free_count > 0;
-      if (!more) c->free.release_beyond(0);
-    }
-  }
 }
 
 stack_counters stack_count() noexcept {

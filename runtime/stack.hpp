@@ -21,7 +21,6 @@
 #pragma once
 
 #include "runtime/g.hpp"
-#include "runtime/lock.hpp"
 #include "runtime/stack_guard.hpp"
 
 #include <cstddef>
@@ -78,9 +77,6 @@ const G* stack_guard_owner(const void* address) noexcept;
 
 // Whether `sp`, the stack pointer of g, which runs, is beyond the end of its stack.
 bool stack_is_left(const G* g, std::uintptr_t sp) noexcept;
-
-// Returns the memory of all free stacks to the system; the number of bytes of address space it lay in.
-std::size_t stack_release_free_pages() noexcept;
 
 struct stack_counters {
   std::size_t slots = 0;  // with a guard: all that were used, except where a whole slab became as new

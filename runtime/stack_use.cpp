@@ -5,6 +5,7 @@
 #include "runtime/lock.hpp"
 #include "runtime/sanitizer.hpp"
 #include "runtime/stack.hpp"
+#include "runtime/stack_cooling.hpp"
 
 #include <algorithm>
 #include <cstring>

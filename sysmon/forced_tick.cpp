@@ -3,7 +3,7 @@
 // sysmon only decides that it is time and puts the goroutine on a run queue; the work is done with a P, like anyone's.
 
 #include "runtime/g_pool.hpp"
-#include "runtime/stack.hpp"
+#include "runtime/stack_cooling.hpp"
 #include "sched/blocks.hpp"
 #include "sched/park.hpp"
 #include "sched/spawn.hpp"

@@ -13,19 +13,21 @@
 //   no P idles, others wait for one, and it is   none, and then 50 µs: once a millisecond (hurry_sysmon)
 //   left behind in a call
 //   every P idles                                20 ms: one may be taken and get stuck. 10 ms if nobody helps
-//   the forced tick is due before                until then
+//   the forced tick is due before, or the        until then
+//   memory of free stacks (cooling.hpp)
 //
 // Once every P idles and nothing ran since the last look, or while the world is stopped, it sleeps on a note: until
-// half of the forced tick's period has passed, the next line of a trace or of the hogs, or the next look at a suspected
-// deadlock, is due or, if nobody sleeps in the poller, a timer is. Whoever takes a P out of idle wakes it (idle_p_get).
-// A program that only idles between its timers is looked after every 20 ms: waking a thread for each of its wake-ups
-// would cost more than they do, and looking every 10 ms a tenth of what they do. Policy and time live here; what is
-// done to Ps and Ms are verbs of sched.
+// half of the forced tick's period has passed, the next line of a trace or of the hogs, the next look at a suspected
+// deadlock or at free stacks, is due or, if nobody sleeps in the poller, a timer is. Whoever takes a P out of idle
+// wakes it (idle_p_get). A program that only idles between its timers is looked after every 20 ms: waking a thread for
+// each of its wake-ups would cost more than they do, and looking every 10 ms a tenth of what they do. Policy and time
+// live here; what is done to Ps and Ms are verbs of sched.
 //
 // Each round: 1. poll, if nobody did for 1 ms; 2. a timer is overdue, whose P may be stuck, or goroutines wait in the
 // global queue or to begin, or nobody polled, or sleeps for a timer that is due soon: start an M if a P idles; 3.
 // retake; 4. reports of WEFT_DEBUG=hogs (hogs.hpp); 5. the gate for newcomers (gate.hpp); 6. the forced tick; 7. the
-// number of processors, once a second; 8. Ms whose threads have ended are joined; 9. WEFT_DEBUG=schedtrace.
+// memory of free stacks; 8. the number of processors, once a second; 9. Ms whose threads have ended are joined; 10.
+// WEFT_DEBUG=schedtrace.
 
 #include "sysmon/sysmon.hpp"
 
@@ -45,6 +47,7 @@
 #include "sched/threads.hpp"
 #include "sched/world.hpp"
 #include "sysmon/call_watch.hpp"
+#include "sysmon/cooling.hpp"
 #include "sysmon/gate.hpp"
 #include "sysmon/hogs.hpp"
 #include "sysmon/thread_state.hpp"
@@ -329,6 +332,7 @@ void run_monitor() noexcept {
   look_pauses between;
   hog_watch hogs(sched.options.hog_threshold);
   call_watch calls;
+  cooling stacks(start);
   while (!the_monitor.stop.load(acquire)) {
     if (idle_rounds == 0) {
       interval = shortest_pause;
@@ -337,14 +341,16 @@ void run_monitor() noexcept {
     }
     // All Ps idle until main begins.
     const nanos pause = dispatched == before_main ? interval : next_pause(interval, last);
-    between.pause(std::min(pause, std::max(next_forced_tick() - nanotime(), shortest_pause)));
+    const nanos until_next = std::min(next_forced_tick(), stacks.next_look()) - nanotime();
+    between.pause(std::min(pause, std::max(until_next, shortest_pause)));
     if (the_monitor.quit.load(acquire)) quit();
     nanos now = nanotime();
-    std::uint64_t before = std::exchange(dispatched, all_dispatches());
-    if ((before == dispatched && all_idle() && !nobody_helps() && !newcomers.shall_open()) ||
+    const std::uint64_t before = std::exchange(dispatched, all_dispatches());
+    const bool anything_ran = before != dispatched;
+    if ((!anything_ran && all_idle() && !nobody_helps() && !newcomers.shall_open()) ||
         sched.world_stopping.load(acquire)) {
       nanos until = now + sched.options.force_tick_period / 2;
-      deep_sleep(std::min({until, next_trace, hogs.next_look()}), &suspicion);
+      deep_sleep(std::min({until, next_trace, hogs.next_look(), stacks.next_look()}), &suspicion);
       check_dead_again();
       now = nanotime();
       idle_rounds = 0;
@@ -367,6 +373,7 @@ void run_monitor() noexcept {
     newcomers.look(now, last.detached, last.newcomer, last.has_turn);
     idle_rounds = last.taken > 0 ? 0 : idle_rounds + 1;
     force_tick_if_due(now);
+    stacks.look(now, anything_ran);
     follow_cpus_if_due(now, &next_cpus);
     join_gone_ms(0);
     if (now >= next_trace) {

@@ -1,9 +1,14 @@
-// Where stacks lie (runtime/stack.hpp).
+// Where stacks lie (runtime/stack.hpp), and when they lose their memory (runtime/stack_cooling.hpp).
+//
+// Kills these mutants (tests/mutants): stacks-cool-at-once, stacks-cool-all, stacks-cool-in-use.
 
 #include "runtime/stack.hpp"
+#include "runtime/stack_cooling.hpp"
 #include "tests/support/catch.hpp"
 
+#include <algorithm>
 #include <cstdint>
+#include <sys/mman.h>
 #include <vector>
 
 using namespace weft::rt;
@@ -73,4 +78,80 @@ TEST_CASE("stack: a guard is its own stack's, among those of all sizes") {
     stacks[i]->user = nullptr;
     stack_put(classes[i], &stacks[i], 1);
   }
+}
+
+namespace {
+
+// Every page of them is in memory.
+void touch(const std::vector<stack*>& stacks) {
+  for (stack* s : stacks) {
+    for (std::byte* at = s->lo; at < s->hi; at += page) *at = std::byte{1};
+  }
+}
+
+// A cold stack's header is gone with its memory.
+bool is_cold(const std::byte* lo) {
+  unsigned char in_memory = 0;
+  REQUIRE(::mincore(const_cast<std::byte*>(lo), page, &in_memory) == 0);
+  return (in_memory & 1) == 0;
+}
+
+std::size_t cold(const std::vector<std::byte*>& lowest) {
+  return static_cast<std::size_t>(std::count_if(lowest.begin(), lowest.end(), is_cold));
+}
+
+// The interval ends, and what may be cooled in the next is.
+void pass_interval() {
+  stack_begin_interval();
+  while (stack_cool_some()) {}
+}
+
+}  // namespace
+
+TEST_CASE("stack: half of those that lay free for an interval lose their memory in the next, and no others") {
+  stack_release_free_pages();
+  stack_class* c = stack_class_for(29 * page);
+  constexpr std::size_t n = 1000, used = 200;
+  std::vector<stack*> all = take(c, n);
+  touch(all);
+  std::vector<std::byte*> lowest;
+  for (stack* s : all) lowest.push_back(s->lo);
+
+  pass_interval();
+  CHECK(cold(lowest) == 0);  // all are used
+  stack_put(c, all.data(), n);
+  pass_interval();
+  CHECK(cold(lowest) == 0);  // for some of the interval
+  std::size_t left = n;
+  while (left > 0) {
+    CAPTURE(left);
+    // Some of those that are free are used again, which the last is enough to tell.
+    const std::size_t again = std::min(left, used);
+    std::vector<stack*> some = take(c, again);
+    stack_put(c, some.data(), again);
+    std::size_t to_cool = std::min(left - again, std::max((left - again) / 2, std::size_t{64}));
+    pass_interval();
+    CHECK(cold(lowest) == n - left + to_cool);
+    left -= to_cool;
+    if (to_cool == 0) break;
+  }
+  CHECK(left == used);
+  CHECK(stack_in_use(c) == 0);
+
+  // They are stacks as ever.
+  all = take(c, n);
+  touch(all);
+  for (stack* s : all) CHECK(stack_size_of(s->origin) == stack_size_of(c));
+  stack_put(c, all.data(), n);
+
+  // Who takes one while they are cooled takes it from those that are to be.
+  stack_begin_interval();
+  stack_begin_interval();
+  CHECK(stack_cool_some());
+  all = take(c, n);
+  CHECK(!stack_cool_some());
+  stack_put(c, all.data(), n);
+  CHECK(!stack_cool_some());
+  stack_release_free_pages();
+  CHECK(!stack_begin_interval());
 }

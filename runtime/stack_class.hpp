@@ -1,0 +1,48 @@
+// The inside of a stack class: for who makes stacks (stack.cpp), and who takes their memory away (stack_cooling.cpp).
+#pragma once
+
+#include "runtime/lock.hpp"
+#include "runtime/mapped_array.hpp"
+#include "runtime/stack.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace weft::rt {
+
+// Slots by number, as bits. A slot that is in neither set has a header: it is in use, or in the class's list.
+using slot_set = std::uint64_t;
+struct slab {
+  std::byte* base;
+  slot_set raw;                    // without a guard, never used or as if
+  slot_set cold = 0;               // free, with a guard, without memory
+  slot_set guards[guard_kinds]{};  // by guard_kind
+};
+
+struct stack_class {
+  explicit stack_class(std::size_t slot) noexcept : slot_size(slot) {}
+  const std::size_t slot_size;  // guard and all
+  stack_class* next = nullptr;
+  lock mutex{lock_rank::stacks};
+  std::vector<slab> slabs;
+  mapped_array<stack*> free;  // last in, first out; has room for every slot of the class
+  std::size_t free_count = 0;
+  std::size_t least_free = 0;  // since the interval began (stack_cooling.hpp)
+  std::size_t to_cool = 0;     // in this interval, of the first ones
+  std::size_t bare = 0;        // raw and cold slots
+  std::size_t first_bare = 0;  // no slab before it has any
+
+  std::size_t slots_per_slab() const noexcept {
+    constexpr std::size_t slab_target = 16 * 1024 * 1024;
+    return std::clamp<std::size_t>(slab_target / stack_size_of(this), 1, 64);
+  }
+  std::size_t slots() const noexcept { return slabs.size() * slots_per_slab(); }
+  slot_set all_slots() const noexcept { return ~slot_set{0} >> (64 - slots_per_slab()); }
+};
+
+// The classes there are, one after the other, from null to null.
+stack_class* next_stack_class(stack_class* c) noexcept;
+
+}  // namespace weft::rt

@@ -1,0 +1,85 @@
+#include "runtime/stack_cooling.hpp"
+
+#include "runtime/sanitizer.hpp"
+#include "runtime/stack_class.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <sys/mman.h>
+
+namespace weft::rt {
+
+namespace {
+
+// Under a class's lock, so that nobody who takes a stack is held up by a million calls of madvise.
+constexpr std::size_t most_at_once = 64;
+
+// Under c->mutex: a slab without any user becomes as new. The kernel then has no page tables for it either (Linux
+// 6.14); without that, they are a tenth of what shallow stacks cost.
+void forget_guards(stack_class* c, slab& in) noexcept {
+  std::size_t bytes = c->slots_per_slab() * c->slot_size;
+  std::size_t count[guard_kinds];
+  std::transform(in.guards, in.guards + guard_kinds, count, [](slot_set set) { return std::popcount(set); });
+  if (!remove_guards(in.base, bytes, count)) return;
+  ::madvise(in.base, bytes, MADV_DONTNEED);
+  std::fill_n(in.guards, guard_kinds, slot_set{0});
+  in.raw = c->all_slots();
+  in.cold = 0;
+}
+
+// Under c->mutex: free[i] loses its memory. The last takes its place.
+std::size_t cool(stack_class* c, std::size_t i) noexcept {
+  stack* s = c->free[i];
+  c->free[i] = c->free[--c->free_count];
+  c->least_free = std::min(c->least_free, c->free_count);
+  if (tsan_running() && s->fiber) __tsan_destroy_fiber(s->fiber);
+  std::byte* lo = s->lo;
+  std::size_t number = s->slab_number, bytes = c->slot_size - page;
+  if (asan_running()) __asan_unpoison_memory_region(lo, bytes);
+  ::madvise(lo, bytes, MADV_DONTNEED);
+  slab& in = c->slabs[number];
+  in.cold |= slot_set{1} << static_cast<std::size_t>(lo - in.base) / c->slot_size;
+  ++c->bare;
+  c->first_bare = std::min(c->first_bare, number);
+  if ((in.raw | in.cold) == c->all_slots()) forget_guards(c, in);
+  return bytes;
+}
+
+}  // namespace
+
+bool stack_begin_interval() noexcept {
+  bool some_free = false;
+  for (stack_class* c = nullptr; (c = next_stack_class(c));) {
+    lock_guard hold(c->mutex);
+    c->to_cool = std::min(c->least_free, std::max(c->least_free / 2, most_at_once));
+    c->least_free = c->free_count;
+    some_free |= c->free_count != 0;
+  }
+  return some_free;
+}
+
+bool stack_cool_some() noexcept {
+  for (stack_class* c = nullptr; (c = next_stack_class(c));) {
+    lock_guard hold(c->mutex);
+    c->to_cool = std::min(c->to_cool, c->free_count);
+    if (c->to_cool == 0) continue;
+    for (std::size_t k = std::min(c->to_cool, most_at_once); k > 0; --k) cool(c, --c->to_cool);
+    return true;
+  }
+  return false;
+}
+
+std::size_t stack_release_free_pages() noexcept {
+  std::size_t bytes = 0;
+  for (stack_class* c = nullptr; (c = next_stack_class(c));) {
+    for (bool more = true; more;) {
+      lock_guard hold(c->mutex);
+      for (std::size_t k = 0; k < most_at_once && c->free_count > 0; ++k) bytes += cool(c, c->free_count - 1);
+      more = c->free_count > 0;
+      if (!more) c->free.release_beyond(0);
+    }
+  }
+  return bytes;
+}
+
+}  // namespace weft::rt

@@ -68,7 +68,7 @@ std::byte* map_slabs(std::size_t bytes) {
 void add_slabs(stack_class* c, std::size_t n) {
   std::size_t slots = c->slots_per_slab();
   if (c->slabs.size() + n > c->slabs.capacity()) c->slabs.reserve(std::max(c->slabs.size() + n, 2 * c->slabs.size()));
-  c->free.reserve(c->slots() + n * slots, c->free_count);
+  c->free.reserve(c->slots() + n * slots, c->first_free + c->free_count);
   {
     // A stack whose overflow nobody could name is none.
     lock_guard hold(table.mutex);
@@ -214,8 +214,8 @@ std::size_t stack_take(stack_class* c, stack** out, std::size_t n) {
     if (c->free_count > 0) {
       n = std::min(n, c->free_count);
       c->free_count -= n;
-      c->least_free = std::min(c->least_free, c->free_count);
-      std::copy_n(c->free.data() + c->free_count, n, out);
+      c->untouched = std::min(c->untouched, c->free_count);
+      std::copy_n(c->free_end(), n, out);
       return n;
     }
     if (c->bare == 0) add_slabs(c, 1);
@@ -228,7 +228,11 @@ std::size_t stack_take(stack_class* c, stack** out, std::size_t n) {
 
 void stack_put(stack_class* c, stack* const* stacks, std::size_t n) noexcept {
   lock_guard hold(c->mutex);
-  std::copy_n(stacks, n, c->free.data() + c->free_count);  // within the capacity
+  if (c->first_free + c->free_count + n > c->free.capacity()) {
+    std::copy_n(c->free.data() + c->first_free, c->free_count, c->free.data());
+    c->first_free = 0;
+  }
+  std::copy_n(stacks, n, c->free_end());
   c->free_count += n;
 }
 

@@ -27,10 +27,11 @@ struct stack_class {
   stack_class* next = nullptr;
   lock mutex{lock_rank::stacks};
   std::vector<slab> slabs;
-  mapped_array<stack*> free;  // last in, first out; has room for every slot of the class
+  mapped_array<stack*> free;  // last in, first out, from first_free on; has room for every slot of the class
+  std::size_t first_free = 0;
   std::size_t free_count = 0;
-  std::size_t least_free = 0;  // since the interval began (stack_cooling.hpp)
-  std::size_t to_cool = 0;     // in this interval, of the first ones
+  std::size_t untouched = 0;   // of these the first ones, since the interval began (stack_cooling.hpp)
+  std::size_t to_cool = 0;     // of these the first ones
   std::size_t bare = 0;        // raw and cold slots
   std::size_t first_bare = 0;  // no slab before it has any
 
@@ -38,6 +39,7 @@ struct stack_class {
     constexpr std::size_t slab_target = 16 * 1024 * 1024;
     return std::clamp<std::size_t>(slab_target / stack_size_of(this), 1, 64);
   }
+  stack** free_end() noexcept { return free.data() + first_free + free_count; }
   std::size_t slots() const noexcept { return slabs.size() * slots_per_slab(); }
   slot_set all_slots() const noexcept { return ~slot_set{0} >> (64 - slots_per_slab()); }
 };

@@ -11,8 +11,11 @@ namespace weft::rt {
 
 namespace {
 
-// Under a class's lock, so that nobody who takes a stack is held up by a million calls of madvise.
-constexpr std::size_t most_at_once = 64;
+constexpr std::size_t fewest = 64;  // that are cooled in an interval, if so many may be
+
+// Under the class's lock: nobody who takes a stack shall be held up by a million calls of madvise, nor by those of
+// stacks that are large.
+std::size_t most_at_once(const stack_class* c) noexcept { return c->slots_per_slab(); }
 
 // Under c->mutex: a slab without any user becomes as new. The kernel then has no page tables for it either (Linux
 // 6.14); without that, they are a tenth of what shallow stacks cost.
@@ -27,11 +30,12 @@ void forget_guards(stack_class* c, slab& in) noexcept {
   in.cold = 0;
 }
 
-// Under c->mutex: free[i] loses its memory. The last takes its place.
-std::size_t cool(stack_class* c, std::size_t i) noexcept {
-  stack* s = c->free[i];
-  c->free[i] = c->free[--c->free_count];
-  c->least_free = std::min(c->least_free, c->free_count);
+// Under c->mutex: the first of the free stacks, which was free for longest, loses its memory.
+std::size_t cool_first(stack_class* c) noexcept {
+  stack* s = c->free[c->first_free++];
+  if (--c->free_count == 0) c->first_free = 0;
+  if (c->untouched > 0) --c->untouched;
+  if (c->to_cool > 0) --c->to_cool;
   if (tsan_running() && s->fiber) __tsan_destroy_fiber(s->fiber);
   std::byte* lo = s->lo;
   std::size_t number = s->slab_number, bytes = c->slot_size - page;
@@ -47,23 +51,28 @@ std::size_t cool(stack_class* c, std::size_t i) noexcept {
 
 }  // namespace
 
-bool stack_begin_interval() noexcept {
-  bool some_free = false;
+bool stacks_lie_free() noexcept {
   for (stack_class* c = nullptr; (c = next_stack_class(c));) {
     lock_guard hold(c->mutex);
-    c->to_cool = std::min(c->least_free, std::max(c->least_free / 2, most_at_once));
-    c->least_free = c->free_count;
-    some_free |= c->free_count != 0;
+    if (c->free_count != 0) return true;
   }
-  return some_free;
+  return false;
+}
+
+void stack_begin_interval() noexcept {
+  for (stack_class* c = nullptr; (c = next_stack_class(c));) {
+    lock_guard hold(c->mutex);
+    c->to_cool = std::min(c->untouched, std::max(c->untouched / 2, fewest));
+    c->untouched = c->free_count;
+  }
 }
 
 bool stack_cool_some() noexcept {
   for (stack_class* c = nullptr; (c = next_stack_class(c));) {
     lock_guard hold(c->mutex);
-    c->to_cool = std::min(c->to_cool, c->free_count);
+    c->to_cool = std::min(c->to_cool, c->untouched);
     if (c->to_cool == 0) continue;
-    for (std::size_t k = std::min(c->to_cool, most_at_once); k > 0; --k) cool(c, --c->to_cool);
+    for (std::size_t k = std::min(c->to_cool, most_at_once(c)); k > 0; --k) cool_first(c);
     return true;
   }
   return false;
@@ -74,7 +83,7 @@ std::size_t stack_release_free_pages() noexcept {
   for (stack_class* c = nullptr; (c = next_stack_class(c));) {
     for (bool more = true; more;) {
       lock_guard hold(c->mutex);
-      for (std::size_t k = 0; k < most_at_once && c->free_count > 0; ++k) bytes += cool(c, c->free_count - 1);
+      for (std::size_t k = most_at_once(c); k > 0 && c->free_count > 0; --k) bytes += cool_first(c);
       more = c->free_count > 0;
       if (!more) c->free.release_beyond(0);
     }

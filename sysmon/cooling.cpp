@@ -2,16 +2,21 @@
 
 #include "runtime/stack_cooling.hpp"
 
+#include <algorithm>
+
 namespace weft::rt {
 
-void cooling::look(nanos now, bool anything_ran) noexcept {
-  some_free_ |= anything_ran;
+void cooling::look(nanos now) noexcept {
   if (now >= next_interval_) {
+    stack_begin_interval();
     next_interval_ = now + interval;
-    some_left_ = some_free_ = stack_begin_interval();
+    next_batch_ = now;
   }
-  if (some_left_ && now >= next_look_) some_left_ = stack_cool_some();
-  next_look_ = some_left_ ? now + between_two : some_free_ ? next_interval_ : forever;
+  if (now >= next_batch_) next_batch_ = stack_cool_some() ? now + between_batches : forever;
+}
+
+nanos cooling::next_look() const noexcept {
+  return stacks_lie_free() ? std::min(next_batch_, next_interval_) : forever;
 }
 
 }  // namespace weft::rt

@@ -1,5 +1,6 @@
 // When the memory of free stacks goes back to the system (runtime/stack_cooling.hpp): in intervals of a second, and
-// within one a little at each look, so that it takes about 1 % of a processor, as Go's scavenger does.
+// within one a little at a time, at most 6,400 stacks. Of shallow ones that takes 1 % of a processor, as Go's scavenger
+// does.
 #pragma once
 
 #include "runtime/clock.hpp"
@@ -11,20 +12,21 @@ class cooling {
  public:
   explicit cooling(nanos now) noexcept : next_interval_(now + interval) {}
 
-  // In each round. `anything_ran`: since the last one.
-  void look(nanos now, bool anything_ran) noexcept;
+  // In each round.
+  void look(nanos now) noexcept;
 
-  // When it wants the next round, whatever else goes on. Forever: until something has run.
-  nanos next_look() const noexcept { return next_look_; }
+  // When some more are to be cooled; forever: not in this interval.
+  nanos next_batch() const noexcept { return next_batch_; }
+
+  // When it wants the next round although nothing runs.
+  nanos next_look() const noexcept;
 
  private:
   static constexpr nanos interval = second;
-  static constexpr nanos between_two = 10 * millisecond;  // some are cooled at a time
+  static constexpr nanos between_batches = 10 * millisecond;
 
   nanos next_interval_;
-  nanos next_look_ = forever;
-  bool some_left_ = false;
-  bool some_free_ = true;  // as far as is known
+  nanos next_batch_ = forever;
 };
 
 }  // namespace weft::rt

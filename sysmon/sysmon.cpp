@@ -110,8 +110,8 @@ void deep_sleep(nanos deadline, nanos* suspicion) noexcept {
       deadline = std::min(deadline, timer);
     }
     if (the_monitor.stop.load(relaxed)) return;
-    if (sched.suspect_dead) {
-      deadline = std::min(deadline, nanotime() + *suspicion);
+    if (nanos again = nanotime() + *suspicion; sched.suspect_dead && again < deadline) {
+      deadline = again;
       *suspicion = std::min(*suspicion * 2, longest_suspicion);
     }
     sched.sysmon_note.clear();
@@ -341,13 +341,12 @@ void run_monitor() noexcept {
     }
     // All Ps idle until main begins.
     const nanos pause = dispatched == before_main ? interval : next_pause(interval, last);
-    const nanos until_next = std::min(next_forced_tick(), stacks.next_look()) - nanotime();
+    const nanos until_next = std::min(next_forced_tick(), stacks.next_batch()) - nanotime();
     between.pause(std::min(pause, std::max(until_next, shortest_pause)));
     if (the_monitor.quit.load(acquire)) quit();
     nanos now = nanotime();
-    const std::uint64_t before = std::exchange(dispatched, all_dispatches());
-    const bool anything_ran = before != dispatched;
-    if ((!anything_ran && all_idle() && !nobody_helps() && !newcomers.shall_open()) ||
+    std::uint64_t before = std::exchange(dispatched, all_dispatches());
+    if ((before == dispatched && all_idle() && !nobody_helps() && !newcomers.shall_open()) ||
         sched.world_stopping.load(acquire)) {
       nanos until = now + sched.options.force_tick_period / 2;
       deep_sleep(std::min({until, next_trace, hogs.next_look(), stacks.next_look()}), &suspicion);
@@ -373,7 +372,7 @@ void run_monitor() noexcept {
     newcomers.look(now, last.detached, last.newcomer, last.has_turn);
     idle_rounds = last.taken > 0 ? 0 : idle_rounds + 1;
     force_tick_if_due(now);
-    stacks.look(now, anything_ran);
+    stacks.look(now);
     follow_cpus_if_due(now, &next_cpus);
     join_gone_ms(0);
     if (now >= next_trace) {

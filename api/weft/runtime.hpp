@@ -30,8 +30,8 @@ struct options {
   // Threads the runtime starts at most. With all of them blocked the goroutines wait; that is said once, on stderr.
   // So many goroutines may be tied to threads at once (lock_os_thread); then one more thread serves the others.
   unsigned max_threads = 10000;
-  // How often the runtime does its housekeeping: gives all the memory back that it has free, for example. Less than
-  // 1 ms counts as 1 ms.
+  // How often the runtime does its housekeeping: gives the memory of free stacks back, for example. Less than 1 ms
+  // counts as 1 ms.
   std::chrono::nanoseconds force_tick_period = std::chrono::minutes(2);
   // Report "all goroutines are asleep" and exit with code 2. A timer whose channel nobody waits for wakes nobody.
   bool deadlock_check = true;

@@ -1,6 +1,7 @@
 // Where stacks lie (runtime/stack.hpp), and when they lose their memory (runtime/stack_cooling.hpp).
 //
-// Kills these mutants (tests/mutants): stacks-cool-at-once, stacks-cool-all, stacks-cool-in-use.
+// Kills these mutants (tests/mutants): stacks-cool-at-once, stacks-cool-all, stacks-cool-though-used,
+// stacks-cool-counts-twice, stacks-cool-overflow.
 
 #include "runtime/stack.hpp"
 #include "runtime/stack_cooling.hpp"
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <sys/mman.h>
 #include <vector>
 
@@ -141,17 +143,53 @@ TEST_CASE("stack: half of those that lay free for an interval lose their memory 
   // They are stacks as ever.
   all = take(c, n);
   touch(all);
-  for (stack* s : all) CHECK(stack_size_of(s->origin) == stack_size_of(c));
+  CHECK(std::set<stack*>(all.begin(), all.end()).size() == n);
+  for (stack* s : all) CHECK(s->origin == c);
   stack_put(c, all.data(), n);
+  stack_release_free_pages();
+  CHECK(!stacks_lie_free());
+}
 
-  // Who takes one while they are cooled takes it from those that are to be.
+TEST_CASE("stack: who uses stacks in an interval before others are cooled, finds as many in the next") {
+  stack_release_free_pages();
+  stack_class* c = stack_class_for(27 * page);
+  constexpr std::size_t n = 1000, wave = 200;
+  std::vector<stack*> all = take(c, n);
+  touch(all);
+  std::vector<std::byte*> lowest;
+  for (stack* s : all) lowest.push_back(s->lo);
+  stack_put(c, all.data(), n);
+  stack_begin_interval();
+  std::vector<std::byte*> used;
+  std::size_t left = n;
+  for (int i = 0; i < 12; ++i) {
+    CAPTURE(i);
+    stack_begin_interval();
+    std::vector<stack*> some = take(c, wave);
+    if (used.empty()) {
+      for (stack* s : some) used.push_back(s->lo);
+    }
+    stack_put(c, some.data(), wave);
+    while (stack_cool_some()) {}
+    CHECK(cold(used) == 0);  // always the same ones
+    const std::size_t now = n - cold(lowest);
+    if (i > 0 && left > wave) CHECK(left - now == std::min(left - wave, std::max((left - wave) / 2, std::size_t{64})));
+    left = now;
+  }
+  CHECK(left == wave);
+
+  // All are used at once while some are to be cooled.
+  all = take(c, n);
+  touch(all);
+  stack_put(c, all.data(), n);
   stack_begin_interval();
   stack_begin_interval();
   CHECK(stack_cool_some());
-  all = take(c, n);
+  const std::size_t before = cold(lowest);
+  CHECK(before > 0);
+  all = take(c, n - before);
+  stack_put(c, all.data(), all.size());
   CHECK(!stack_cool_some());
-  stack_put(c, all.data(), n);
-  CHECK(!stack_cool_some());
+  CHECK(cold(lowest) == before);
   stack_release_free_pages();
-  CHECK(!stack_begin_interval());
 }

@@ -1,7 +1,7 @@
 // What a burst of goroutines with deep stacks, or of timers, took goes back to the system: stacks soon (half of them
 // within a second or two), all at the forced tick.
 //
-// Kills these mutants (tests/mutants): stacks-cool-while-awake, stacks-cool-while-busy.
+// Kills these mutants (tests/mutants): stacks-cool-while-awake, stacks-cool-put-off.
 #include "tests/go/helpers.hpp"
 #include "tests/support/catch.hpp"
 

@@ -228,6 +228,7 @@ std::size_t stack_take(stack_class* c, stack** out, std::size_t n) {
 
 void stack_put(stack_class* c, stack* const* stacks, std::size_t n) noexcept {
   lock_guard hold(c->mutex);
+  // There is room for all slots, but not always behind the place of those that were cooled.
   if (c->first_free + c->free_count + n > c->free.capacity()) {
     std::copy_n(c->free.data() + c->first_free, c->free_count, c->free.data());
     c->first_free = 0;

@@ -31,7 +31,7 @@ void forget_guards(stack_class* c, slab& in) noexcept {
 }
 
 // Under c->mutex: the first of the free stacks, which was free for longest, loses its memory.
-std::size_t cool_first(stack_class* c) noexcept {
+void cool_first(stack_class* c) noexcept {
   stack* s = c->free[c->first_free++];
   if (--c->free_count == 0) c->first_free = 0;
   if (c->untouched > 0) --c->untouched;
@@ -46,7 +46,6 @@ std::size_t cool_first(stack_class* c) noexcept {
   ++c->bare;
   c->first_bare = std::min(c->first_bare, number);
   if ((in.raw | in.cold) == c->all_slots()) forget_guards(c, in);
-  return bytes;
 }
 
 }  // namespace
@@ -78,17 +77,15 @@ bool stack_cool_some() noexcept {
   return false;
 }
 
-std::size_t stack_release_free_pages() noexcept {
-  std::size_t bytes = 0;
+void stack_release_free_pages() noexcept {
   for (stack_class* c = nullptr; (c = next_stack_class(c));) {
     for (bool more = true; more;) {
       lock_guard hold(c->mutex);
-      for (std::size_t k = most_at_once(c); k > 0 && c->free_count > 0; --k) bytes += cool_first(c);
+      for (std::size_t k = most_at_once(c); k > 0 && c->free_count > 0; --k) cool_first(c);
       more = c->free_count > 0;
       if (!more) c->free.release_beyond(0);
     }
   }
-  return bytes;
 }
 
 }  // namespace weft::rt

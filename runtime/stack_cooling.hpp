@@ -9,8 +9,6 @@
 // Also, from time to time, all of it (forced_tick.cpp).
 #pragma once
 
-#include <cstddef>
-
 namespace weft::rt {
 
 // Some stack is free, other than in the caches of Ps.
@@ -23,7 +21,7 @@ void stack_begin_interval() noexcept;
 // False: none did.
 bool stack_cool_some() noexcept;
 
-// Returns the memory of all free stacks to the system; the number of bytes of address space it lay in.
-std::size_t stack_release_free_pages() noexcept;
+// Returns the memory of all free stacks to the system.
+void stack_release_free_pages() noexcept;
 
 }  // namespace weft::rt

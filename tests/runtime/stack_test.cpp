@@ -84,6 +84,12 @@ TEST_CASE("stack: a guard is its own stack's, among those of all sizes") {
 
 namespace {
 
+std::vector<std::byte*> lowest_of(const std::vector<stack*>& stacks) {
+  std::vector<std::byte*> out;
+  for (stack* s : stacks) out.push_back(s->lo);
+  return out;
+}
+
 // Every page of them is in memory.
 void touch(const std::vector<stack*>& stacks) {
   for (stack* s : stacks) {
@@ -116,8 +122,7 @@ TEST_CASE("stack: half of those that lay free for an interval lose their memory 
   constexpr std::size_t n = 1000, used = 200;
   std::vector<stack*> all = take(c, n);
   touch(all);
-  std::vector<std::byte*> lowest;
-  for (stack* s : all) lowest.push_back(s->lo);
+  const std::vector<std::byte*> lowest = lowest_of(all);
 
   pass_interval();
   CHECK(cold(lowest) == 0);  // all are used
@@ -156,8 +161,7 @@ TEST_CASE("stack: who uses stacks in an interval before others are cooled, finds
   constexpr std::size_t n = 1000, wave = 200;
   std::vector<stack*> all = take(c, n);
   touch(all);
-  std::vector<std::byte*> lowest;
-  for (stack* s : all) lowest.push_back(s->lo);
+  const std::vector<std::byte*> lowest = lowest_of(all);
   stack_put(c, all.data(), n);
   stack_begin_interval();
   std::vector<std::byte*> used;
@@ -166,9 +170,7 @@ TEST_CASE("stack: who uses stacks in an interval before others are cooled, finds
     CAPTURE(i);
     stack_begin_interval();
     std::vector<stack*> some = take(c, wave);
-    if (used.empty()) {
-      for (stack* s : some) used.push_back(s->lo);
-    }
+    if (used.empty()) used = lowest_of(some);
     stack_put(c, some.data(), wave);
     while (stack_cool_some()) {}
     CHECK(cold(used) == 0);  // always the same ones

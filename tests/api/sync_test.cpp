@@ -250,6 +250,30 @@ TEST_CASE("mutex: who waits as the first has made sure that the holder sees it")
   });
 }
 
+TEST_CASE("mutex: where it is held across a wait, nobody pays for a barrier each time") {
+  auto yield_outside = GENERATE(false, true);
+  constexpr int rounds = 1000;
+  const long before = heavy_barriers;
+  weft::run(
+      [&] {
+        weft::mutex m;
+        auto lock_and_wait = [&] {
+          for (int i = 0; i < rounds; ++i) {
+            m.lock();
+            weft::yield();
+            m.unlock();
+            if (yield_outside) weft::yield();
+          }
+        };
+        weft::wait_group wg;
+        wg.go(lock_and_wait);
+        wg.go(lock_and_wait);
+        wg.wait();
+      },
+      {.procs = 1});
+  CHECK(heavy_barriers - before < rounds / 2);
+}
+
 // U2. The unlock has looked for waiters (U0) before this one came, and frees the mutex after that went to sleep.
 TEST_CASE("mutex: who unlocks it and has not seen a waiter hears the bell") {
   weft::run([] {

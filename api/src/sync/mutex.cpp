@@ -3,10 +3,13 @@
 // Who waits stands in a queue found by the mutex's address (mutex_queue.hpp), in order of arrival. The first one is
 // woken as an heir (heirs.hpp), and is handed the mutex when it has become old.
 //
-//   the queue           must_wake_   unlock
-//   empty               0            frees the mutex
-//   an heir is first    0            frees the mutex; the heir is on its way
-//   a waiter is first   1            makes it the heir, or hands the mutex over
+//   the queue           must_wake_         unlock
+//   empty               0                  frees the mutex
+//   an heir is first    0                  frees the mutex; the heir is on its way
+//   a waiter is first   armed_by_waiter    makes it the heir, or hands the mutex over
+//                       armed_by_holder    the same
+//   empty, or an heir   armed_by_holder    frees the mutex; the next unlock is a fast one again
+//   empty               armed_by_waiter    the same: run() has left behind who waited
 //
 // The queue and must_wake_ change only under the bucket.
 //
@@ -28,10 +31,17 @@
 //   they do while a run() ends, so that a goroutine that only locks and unlocks comes by.
 //
 // Who queues behind a waiter that has armed relies on its W0 and W1. So the bell does not fall, not for a moment, while
-// must_wake_ stays 1 (mutex_queue.hpp: remove_at).
+// must_wake_ stays armed_by_waiter (mutex_queue.hpp: remove_at).
 //
-// Only W0 by somebody who does not hold the mutex needs W1: if the holder itself arms, its own unlock sees that, and
-// so do the holders after it.
+// "arming in advance". W1 is a system call that interrupts each processor with a thread of the process. Only W0 by
+// somebody who does not hold the mutex needs it: what a holder stores, its own unlock sees, and so do all later ones,
+// by held_'s release and acquire, without a bell. It is lowered only where nobody relies on it: the queue is empty, or
+// an heir is first. So a holder arms although nobody waits yet, where somebody soon will, as where the mutex is held
+// across a wait: if it has waited itself, or was handed the mutex, and as it wakes an heir that came before and found
+// the mutex held again (passed_by). The first unlock that finds nobody to wake takes that back: the mutex is held
+// briefly.
+//
+// tests/model/mutex.pml is the model of all this.
 
 #include "weft/sync/mutex.hpp"
 
@@ -72,11 +82,17 @@ bool mutex::lock_slow(std::int64_t deadline) {
   struct attempt {
     bool take() noexcept { return m.try_lock(); }
     bool take_or_queue() noexcept {
-      if (!w.queued) q.join(w, m);
+      if (w.queued)
+        w.passed_by = true;
+      else
+        q.join(w, m);
       if (q.settle(m)) rt::heavy_barrier();  // W0, W1
       return take();                         // W2
     }
-    void taken() noexcept { give_up(); }
+    void taken() noexcept {
+      q.remove(w);
+      q.settle_as_holder(m, true);
+    }
     void give_up() noexcept {
       q.remove(w);
       q.settle(m);
@@ -100,17 +116,20 @@ void mutex::unlock_slow() noexcept {
   wake_list woken;
   mutex_queue q(this);
   rt::lock_guard hold(q.bucket.mutex);
-  bool hand_over = false;
+  bool contended = false, hand_over = false;
   if (mutex_waiter* w = q.claim_first(woken)) {
     hand_over = w->is_old(rt::nanotime());
+    contended = hand_over || w->passed_by;
     if (hand_over) {
       q.remove(*w);
       w->handed_over = true;
     } else {
       w->heir = true;
     }
+  } else if ((w = q.first())) {
+    w->passed_by = false;  // it is on its way since an earlier unlock
   }
-  q.settle(*this);
+  q.settle_as_holder(*this, contended);
   // release: as in unlock. The last access; who joins the queue from now on sees it under the bucket.
   if (!hand_over) held_.store(0, rt::release);
 }

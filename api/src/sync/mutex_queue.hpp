@@ -21,7 +21,12 @@ struct mutex_waiter : heir_waiter {
   mutex* const of;
   mutex_waiter* below[2] = {};  // in the first waiter of a queue
   bool counted = false;         // in sync_bucket::to_wake
+  bool passed_by = false;       // it came again, and found the mutex held again
 };
+
+// mutex::must_wake_, if it is not 0 (mutex.cpp).
+inline constexpr std::uint8_t armed_by_waiter = 1;
+inline constexpr std::uint8_t armed_by_holder = 2;
 
 // What every bell rings beside that: without membarrier, and at the end of a run(). Changed by ring_for_all only.
 inline constinit rt::atomic<std::uint32_t> rings_for_all{0};
@@ -80,7 +85,7 @@ class mutex_queues {
       next->below[1] = first->below[1];
       count(*next);
     }
-    discount(w);  // now: as long as must_wake_ stays 1 the bell must not fall, not for a moment either (U2)
+    discount(w);  // now: while it is armed_by_waiter the bell must not fall, not for a moment either (U2)
   }
 
  private:
@@ -111,11 +116,11 @@ struct mutex_queue : mutex_queues {
   // The first waiter, or null.
   mutex_waiter* first() const noexcept { return *place(address); }
 
-  // At the end. Who comes into an empty queue arms anew, whatever those that were dropped left behind.
+  // At the end. A waiter's mark counts with its bell only, which fell with those that were dropped: arm anew then.
   void join(mutex_waiter& w, mutex& m) noexcept {
     drop_abandoned();
     mutex_waiter** p = place(address);
-    if (!*p) m.must_wake_.store(0, rt::relaxed);
+    if (!*p && m.must_wake_.load(rt::relaxed) == armed_by_waiter) m.must_wake_.store(0, rt::relaxed);
     sync_queue ring{*p};
     detail::push_back(ring, w);
     if (!*p) begin_at(p, w);
@@ -138,15 +143,22 @@ struct mutex_queue : mutex_queues {
     return nullptr;
   }
 
-  // Brings must_wake_ and the bell in line with the queue. True: there is somebody to wake now, and was nobody before
-  // (W0).
+  // Brings must_wake_ and the bell in line with the queue. True: there is somebody to wake now, and unlock went the
+  // fast way before (W0).
   bool settle(mutex& m) noexcept {
     mutex_waiter* w = first();
     if (w) count(*w);
     bool was = m.must_wake_.load(rt::relaxed) != 0;
     bool is = w && !w->heir;
-    if (was != is) m.must_wake_.store(is, rt::relaxed);
+    if (was != is) m.must_wake_.store(is ? armed_by_waiter : 0, rt::relaxed);
     return is && !was;
+  }
+
+  // The same by the holder, which needs no W1. `contended`: arms for those who will come, too.
+  void settle_as_holder(mutex& m, bool contended) noexcept {
+    mutex_waiter* w = first();
+    if (w) count(*w);
+    m.must_wake_.store(contended || (w && !w->heir) ? armed_by_holder : 0, rt::relaxed);
   }
 
   // Held by another one: nothing to do for those who wait.

@@ -96,7 +96,7 @@ class mutex {
   WEFT_API static void answer_bell(const void* address) noexcept;
 
   detail::atomic<std::uint8_t> held_{0};
-  detail::atomic<std::uint8_t> must_wake_{0};  // somebody waits, and nobody is on the way to the mutex
+  detail::atomic<std::uint8_t> must_wake_{0};  // not 0: unlock_slow() looks who is to be woken
 };
 
 }  // namespace weft

@@ -226,7 +226,7 @@ void poll_network_until(nanos until, g_list& woken) noexcept {
 //     P2 has seen its timer.
 //     The model is tests/model/poller.pml.
 //
-// True: look for work again (the M may have a P). *g: a goroutine to run at once, then the M has a P.
+// True: the M has a P again, and looks for work, or runs *g at once. False: it has none, and nothing to wait for here.
 bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
   if (!anybody_waits_for_io() && until == 0) {
     // Whoever still sleeps there does it for a timer that was stopped since, or for a descriptor whose wait a deadline
@@ -372,7 +372,7 @@ G* find_runnable(M* m, place* from) noexcept {
     if (m->spinning.load(relaxed) || may_spin()) {
       if (!m->spinning.load(relaxed)) start_spinning(m);
       p->count.spins.add();
-      steal_result r = steal_work(m, p, std::exchange(what, thief_takes::work), &now, &next_timer);
+      steal_result r = steal_work(m, p, std::exchange(what, thief_takes::work), &now);
       if (r.was_next) *from = place::next_elsewhere;
       if (r.g) return r.g;
       if (r.ran_timers) continue;

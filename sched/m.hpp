@@ -47,6 +47,7 @@ inline constexpr std::uint32_t pinned = 64;     // goroutines pinned to it are r
 //   in a call       null  0      request::in_syscall; syscall_p was left behind    it enters: finish_syscall
 //   detached        null  0      request::revoked; its P was taken                 it enters: regain_p
 //   in the poller   null  > 0    sleeps in epoll, for all; one M at a time         descriptors, a timer, a break
+//   dozing          null  > 0    sleeps on `parked`, `spinning` (find.cpp: doze)   100 µs have passed; rouse_dozer
 //   idle            null  > 0    sleeps on `parked`, in_idle_list                  it is passed next_p; or it is gone
 //   tied            null  > 0    sleeps on `parked` until locked_g is ready        it is passed next_p
 //   left behind     any   0      request::abandoned: its run() ended without it    never
@@ -59,7 +60,7 @@ struct alignas(cache_line) M : thread_state {
   atomic<P*> p{nullptr};         // this M; whoever detaches its P
   P* next_p = nullptr;           // whoever wakes this M passes it a P
   P* syscall_p = nullptr;        // this M: the P it left behind
-  atomic<bool> spinning{false};  // this M
+  atomic<bool> spinning{false};  // this M; who wakes or starts it
 
   G* picked = nullptr;           // to run next: the fast path took it and may not run it, or it was passed on
   atomic<G*> locked_g{nullptr};  // this M: lock_os_thread

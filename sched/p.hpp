@@ -106,7 +106,9 @@ struct alignas(cache_line) P {
   std::uint64_t passed_at = 0;
   std::uint64_t pass_slice = 0;
 
-  std::uint64_t looked_in_slice = 0;  // owner: sched_tick when let_others_in last looked (park.cpp)
+  // Owner, let_others_in (park.cpp): count.inherited when it looks next, and sched_tick when it last did.
+  std::uint64_t others_at = others_every;
+  std::uint64_t looked_in_slice = 0;
 
   // Owner: who waited for a task's end here last, and for how many in a row; null: one was started since.
   struct {

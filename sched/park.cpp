@@ -30,7 +30,7 @@ inline bool must_visit_scheduler(const M* m, const P* p) noexcept {
 // if there was a new slice since the last look: the ring is being served then, and who is woken in a chain would only
 // lose its place to the chain's beginning, which then works ahead.
 WEFT_NOINLINE G* let_others_in(P* p, G* next) noexcept {
-  p->count.inherited.add();
+  p->others_at = p->count.inherited.get() + others_every;
   const std::uint64_t slice = p->sched_tick.load(relaxed);
   if (std::exchange(p->looked_in_slice, slice) != slice) return next;
   G* g = p->runq.get_from_ring();
@@ -52,7 +52,7 @@ enum class stack_to { keep, leave };
     g = p->runq.get_from_ring();
     if (!g) return nullptr;
     p->cold.load_ahead_of(p->runq.head());
-  } else if (WEFT_UNLIKELY(p->count.inherited.get() % inherit_at_most == inherit_at_most - 1)) {
+  } else if (WEFT_UNLIKELY(p->count.inherited.get() >= p->others_at)) {
     g = let_others_in(p, next);
   }
   if (WEFT_UNLIKELY(g->marks() & mark::for_dispatcher)) {

@@ -24,7 +24,7 @@ void count_as_hog(M* m, bool computes) noexcept {
 }  // namespace
 
 bool detach_running(P* p) noexcept {
-  M* m = p->m.load(acquire);  // with finish_syscall: below, m->p is written after it
+  M* m = p->m.load(acquire);  // finish_syscall's release: m->p = null below comes after that M's own m->p = p
   if (!m || p->status.load(acquire) != p_status::running) return false;
   if (m->depth.load(relaxed) != 0) return false;    // in the runtime: it comes by by itself
   m->requests.fetch_or(request::revoked, seq_cst);  // T1

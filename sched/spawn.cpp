@@ -238,7 +238,7 @@ void empty_all_caches() noexcept {
 
 namespace {
 
-// It has read how the spawner calculates.
+// The rest of spawn_commit, which has put the spawner's floating-point control into g.
 WEFT_NOINLINE void commit_slow(M* m, G* g) noexcept {
   runtime_scope scope(m ? m : enter_without_locks());
   P* p = scope.m() ? scope.m()->p.load(relaxed) : nullptr;

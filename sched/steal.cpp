@@ -3,9 +3,9 @@
 // Crumbs. A goroutine that is stolen takes its cache lines from one processor to another, and some of them back when
 // its G and its stack are used again. On 16 processors each empty goroutine that thieves came for took nine times as
 // long as one that was started, run and ended where it was (docs/adr/0032-crumbs.md). So a thief that has run what it
-// took and comes back for more looks at how long that was. If it is less than twice what a theft takes, for each
-// goroutine that it ran, the victim's ring holds crumbs. Once it does, it takes four times as much to say that it holds
-// work again: contention makes small goroutines look larger.
+// took and comes back for more looks at how long that was. If it is less than what two thefts take, for each goroutine
+// that it ran, the victim's ring holds crumbs. To hold work again it then takes as long as four thefts: contention
+// makes small goroutines look larger.
 //
 // Crumbs are for the P itself, which does with each in less than a theft takes, and for the dozer (find.cpp), who
 // comes by every 100 µs, takes half of one ring, and judges anew. Two things tell the next thief that it was work
@@ -119,7 +119,7 @@ void judge_last_theft(M* m, const P* mine) noexcept {
 }
 
 // Four rounds over all Ps in random order: half a ring; in the last round timers and runnext, too.
-steal_result steal_work(M* m, P* mine, thief_takes what, nanos* now, nanos* next_timer) {
+steal_result steal_work(M* m, P* mine, thief_takes what, nanos* now) {
   std::uint32_t n = sched.procs.load(relaxed);
   for (int round = 0; round < steal_rounds; ++round) {
     bool last = round == steal_rounds - 1;
@@ -133,8 +133,7 @@ steal_result steal_work(M* m, P* mine, thief_takes what, nanos* now, nanos* next
       if (last && sched.timer_mask.has(at)) {
         bool ran = false;
         // Of a P that idles nobody else cleans out the stopped timers.
-        nanos next = check_timers(victim, mine, sched.idle_mask.has(at), now, &ran);
-        *next_timer = earlier(*next_timer, next);
+        check_timers(victim, mine, sched.idle_mask.has(at), now, &ran);
         if (ran) {
           // The timers' functions made goroutines ready here; a thief may have come by already.
           bool inherit;

@@ -17,7 +17,7 @@ struct steal_result {
 // By an M that has run what it took last, and finds nothing else: was that worth it?
 void judge_last_theft(M* m, const P* mine) noexcept;
 
-// m holds `mine`, whose queue is empty. *now is read when it is first needed; *next_timer becomes the earliest one.
-steal_result steal_work(M* m, P* mine, thief_takes what, nanos* now, nanos* next_timer);
+// m holds `mine`, whose queue is empty. *now is read when it is first needed.
+steal_result steal_work(M* m, P* mine, thief_takes what, nanos* now);
 
 }  // namespace weft::rt

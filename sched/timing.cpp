@@ -96,8 +96,8 @@ nanos check_timers(P* p, const P* mine, bool may_clear, nanos* now, bool* ran) {
 // T2 of sleep_in_poller (find.cpp), after T1.
 void wake_net_poller(nanos when) noexcept {
   if (sched.last_poll.load(seq_cst) == 0) {
-    // Somebody sleeps in the poller, until poll_until. If that is stored only after this look, the sleeper reads the
-    // heaps again after storing it (P2).
+    // Somebody sleeps in the poller, until poll_until. If that is not stored yet (P3), this reads 0, "for ever", and
+    // breaks the sleep off: whether the look at the heaps before it (P2) has seen this timer is not known.
     nanos until = sched.poll_until.load(seq_cst);
     if (until == 0 || until > when) netpoll_break();
   } else if (sched.idle_ps.load(seq_cst) != 0) {

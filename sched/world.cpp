@@ -2,7 +2,9 @@
 //
 // A P stops in one of four ways: it idles; its M is in a system call (one CAS); its M runs user code (detached, and the
 // goroutine runs on until it next enters the runtime); its M is in the runtime and comes by its scheduler loop,
-// or leaves for user code and is detached then. So the wait is short whatever goroutines do.
+// or leaves for user code and is detached then. So the wait is short, but for two: a goroutine in weft::no_preemption
+// keeps its P until that ends, and an M whose user's code blocks inside the runtime (a value's move) keeps its own.
+// sysmon does not wait for those: it gives up after patience_of_sysmon, and what has stopped goes on.
 //
 // When run() ends, Ms leave and not all Ps ever stop. Who is stopping the world looks for that, under sched.mutex, each
 // time it looks at the Ps, and gives up (too_late). Who has stopped it holds sched.world, for which stop_runtime waits:
@@ -123,6 +125,8 @@ void start_the_world() noexcept {
     wake_sysmon();  // it may have gone to a deep sleep meanwhile
     for (std::uint32_t i = 0; i < sched.procs.load(relaxed); ++i) {
       P* p = sched.all_ps[i].load(relaxed);
+      const p_status s = p->status.load(relaxed);
+      if (p != own && s != p_status::stopped && s != p_status::dead) continue;  // the stop was given up before
       // Its goroutine may have lost the P, and nobody asks whether it computes.
       if (take_turn_away(p)) sched.turn_is_free.store(true, seq_cst);
       if (p == own) continue;
@@ -140,8 +144,9 @@ void start_the_world() noexcept {
   wakep();
 }
 
-bool acquire_world(M** m) noexcept {
+bool acquire_world(M** m, nanos deadline) noexcept {
   while (!sched.world.try_acquire_lock()) {
+    if (nanotime() >= deadline) return false;
     // Whoever stops the world waits for this P, too.
     if (*m) {
       *m = yield_now(*m);
@@ -150,7 +155,11 @@ bool acquire_world(M** m) noexcept {
       nanosleep(&pause, nullptr);
     }
   }
-  if (stop_the_world()) return true;
+  if (stop_the_world(deadline)) return true;
+  if (deadline != forever) {
+    release_world();
+    return false;
+  }
   {
     lock_guard hold(sched.mutex);
     sched.world_stopping.store(false, release);
@@ -175,7 +184,7 @@ void set_number_of_procs(std::uint32_t n) noexcept {
 std::uint32_t set_procs(std::uint32_t n, who_sets by) {
   M* m = enter_without_locks();  // sysmon calls this, too, and is no plain thread
   std::uint32_t old = sched.procs.load(relaxed);
-  if (!acquire_world(&m)) return old;
+  if (!acquire_world(&m, by == who_sets::sysmon ? nanotime() + patience_of_sysmon : forever)) return old;
   if (by == who_sets::sysmon && !sched.follow_cpus.load(relaxed)) {  // the program stores it before it comes here
     release_world();
     return old;

@@ -2,15 +2,15 @@
 // queue wait until its time slice is over: that long it passes for one that computes.
 //
 // It can be told sooner: its thread has used no processor for a while, and does not want one. That takes two looks, so
-// threads are watched one after the other, while no P idles that could steal the work, and as long as none is found to
-// block less and less often.
+// threads are watched one after the other, and only while no P idles that could steal the work. Each watch in vain
+// doubles the number of those that are passed over before the next, up to 16; one that blocks resets it.
 #pragma once
 
 #include "sched/scheduler.hpp"
 
 namespace weft::rt {
 
-// By sysmon only. In each of its rounds, for each P whose goroutine is in user code: one of the first two.
+// By sysmon only. In each of its rounds, for each P that is `running`: one of the first two.
 class call_watch {
  public:
   // p has gone on to another goroutine since the last round. That one may be watched from here on.

@@ -25,15 +25,12 @@ void wait_for_tick() noexcept {
   scope.resumed_on(park(scope.m(), publish_housekeeper, nullptr, wait_reason::forced_tick_idle));
 }
 
-// Stopped timers that nobody came across: one look at every heap. With `may_clear`, check rebuilds those that are
-// many stopped ones.
+// Stopped timers that nobody came across. What is due is left to who has room for it in a queue.
 void clear_stopped_timers() noexcept {
   runtime_scope scope;
-  nanos now = nanotime();
   for (std::uint32_t i = 0; i < sched.procs.load(relaxed); ++i) {
-    bool ran = false;
     timer_heap& timers = sched.all_ps[i].load(relaxed)->timers;
-    timers.check(now, true, &ran);
+    timers.tidy();
     timers.shrink();
   }
 }

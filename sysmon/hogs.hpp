@@ -16,7 +16,7 @@ class hog_watch {
  public:
   explicit hog_watch(nanos threshold) noexcept : threshold_(threshold) {}  // 0: it does nothing
 
-  // Such a one loses its P also if nobody else wants that. What goroutines without a P are may be read.
+  // Such a one loses its P also if nobody else wants that: only without one its goroutine's number and name may be read.
   bool is_one(nanos held) const noexcept { return threshold_ != 0 && held >= threshold_; }
 
   // Under sched.mutex: m, which runs the same goroutine since `since`, has just lost its P.

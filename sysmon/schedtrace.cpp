@@ -59,11 +59,8 @@ void write_gs(text& out) {
 void trace_scheduler(nanos since_start) {
   text out;
   // With detail the world is stopped for the moment, since Gs are looked at; without, this costs next to nothing.
-  bool detail = sched.options.trace_detail && sched.world.try_acquire_lock();
-  if (detail && !stop_the_world()) {
-    sched.world.release_lock();
-    return;
-  }
+  M* none = nullptr;
+  const bool detail = sched.options.trace_detail && acquire_world(&none, nanotime() + patience_of_sysmon);
   {
     lock_guard hold(sched.mutex);
     fmt::format_to(std::back_inserter(out),

@@ -65,7 +65,9 @@ namespace {
 constexpr nanos shortest_pause = 20 * microsecond;
 constexpr nanos pause_beside_hogs = 500 * microsecond;  // sysmon's share of the processors is small then
 constexpr nanos longest_pause = 10 * millisecond;
-constexpr nanos pause_while_all_idle = 20 * millisecond;  // timer_wants_poller knows
+constexpr nanos pause_while_all_idle = 20 * millisecond;
+// Timers that are due within sysmon_is_in_time may be left to sysmon, if it looks often enough.
+static_assert(2 * pause_while_all_idle <= sysmon_is_in_time);
 constexpr int rounds_before_backoff = 50;
 constexpr nanos time_slice = 10 * millisecond;
 constexpr nanos follow_cpus_every = second;
@@ -195,8 +197,8 @@ bool takes_from_call(P* p, nanos now, bool turn_is_over) noexcept {
   return retake_syscall(p);
 }
 
-// p's goroutine ran for too long. It is asked to yield when it next comes by; where somebody wants the P, or it has
-// computed for long, it loses that at once. True: the caller owns p.
+// p's goroutine ran for too long, or blocks. It is asked to yield when it next comes by. It loses the P at once if
+// somebody wants that, if something is overdue, or if WEFT_DEBUG=hogs is to report it. True: the caller owns p.
 bool take_from_running(P* p, std::uint64_t tick, nanos now, bool overdue, hog_watch& hogs, retaken& r) noexcept {
   M* m = p->m.load(relaxed);
   if (!m) return false;

@@ -184,8 +184,8 @@ TEST_CASE("crumbs: what is not judged at the next theft was work, and what lies 
           rt::M* m = inside.m();
           rt::P *mine = m->p.load(rt::relaxed), *victim = p_of(1 - mine->id);
           auto steal = [&] {
-            rt::nanos now = 0, next_timer = 0;
-            rt::steal_result r = rt::steal_work(m, mine, rt::thief_takes::crumbs_too, &now, &next_timer);
+            rt::nanos now = 0;
+            rt::steal_result r = rt::steal_work(m, mine, rt::thief_takes::crumbs_too, &now);
             CHECK(m->last_theft.from == victim);
             m->last_theft = {};
             if (r.g) rt::runqput(mine, r.g);

@@ -400,13 +400,15 @@ std::stop_token context_stop_token(context_node* node) {
     {
       rt::runtime_scope scope;
       rt::lock_guard hold(n->in->mutex);
-      if (!n->source && made) n->source.emplace(*made);
+      if (!n->source && made) {
+        // A cancel() that was here stops what it found, and nothing else. This one has no callbacks yet that could run.
+        if (n->is_cancelled()) made->request_stop();
+        n->source.emplace(*made);
+      }
       if (n->source) break;
     }
     made.emplace();
   }
-  // Made after the cancel(): nobody else stops it.
-  if (n->is_cancelled()) request_stop(*n->source);
   return n->source->get_token();
 }
 #endif

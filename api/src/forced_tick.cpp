@@ -2,6 +2,8 @@
 #include "sched/scheduler.hpp"
 #include "weft/runtime.hpp"
 
+#include <cstdint>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <vector>
@@ -12,7 +14,7 @@ namespace {
 
 struct hook_list {
   std::mutex mutex;
-  std::vector<std::function<void()>> hooks;
+  std::vector<std::shared_ptr<const std::function<void()>>> hooks;  // only added to
 };
 
 // Never destroyed: a tick may come while static destructors run.
@@ -21,16 +23,20 @@ hook_list& the_hooks() {
   return *list;
 }
 
-// By the housekeeper. The list is copied, so that a hook may take its time, and register another.
+// By the housekeeper, without the lock: a hook may take its time, and register another, which the next tick calls.
 void call_hooks() {
   try {
     hook_list& list = the_hooks();
-    std::vector<std::function<void()>> hooks;
-    {
-      std::lock_guard hold(list.mutex);
-      hooks = list.hooks;
+    std::size_t count = SIZE_MAX;
+    for (std::size_t i = 0; i < count; ++i) {
+      std::shared_ptr<const std::function<void()>> f;
+      {
+        std::lock_guard hold(list.mutex);
+        if (i == 0) count = list.hooks.size();
+        f = list.hooks[i];
+      }
+      (*f)();
     }
-    for (auto& f : hooks) f();
   } catch (...) {
     detail::die_of_exception(std::current_exception());
   }
@@ -40,9 +46,10 @@ void call_hooks() {
 
 void on_forced_tick(std::function<void()> f) {
   if (!f) throw std::invalid_argument("weft::on_forced_tick: an empty function");
+  auto kept = std::make_shared<const std::function<void()>>(std::move(f));
   hook_list& list = the_hooks();
   std::lock_guard hold(list.mutex);
-  list.hooks.push_back(std::move(f));
+  list.hooks.push_back(std::move(kept));
   rt::sched.tick_hook.store(call_hooks, rt::release);
 }
 

@@ -292,10 +292,11 @@ bool is_fault(int number) noexcept {
 
 }  // namespace
 
-chan<int> signal_channel(std::initializer_list<int> signals) {
+chan<int> signal_channel(std::initializer_list<int> numbers, std::error_code& ec) {
+  ec.clear();
   registration r{chan<int>(buffered), {}, {}};
-  int error = signals.size() == 0 ? EINVAL : 0;
-  for (int number : signals) {
+  int error = numbers.size() == 0 ? EINVAL : 0;
+  for (int number : numbers) {
     if (number < 1 || number >= signals_end || is_fault(number)) {
       error = EINVAL;
       break;
@@ -312,8 +313,13 @@ chan<int> signal_channel(std::initializer_list<int> signals) {
     }
     if (thread_in_vain >= 0) stop_thread(thread_in_vain);
   }
-  if (error) net::fail("weft: signal channel", "", net::system_error_code(error));
-  return r.to;
+  if (!error) return r.to;
+  ec = net::system_error_code(error);
+  return nil;
+}
+
+chan<int> signal_channel(std::initializer_list<int> numbers) {
+  return net::checked("weft: signal channel", "", [&](std::error_code& ec) { return signal_channel(numbers, ec); });
 }
 
 void stop_signals(const chan<int>& c) {

@@ -84,8 +84,6 @@ class chan_handle {
     if (core_) chan_release(core_);
   }
 
-  void reset(chan_core* adopted) noexcept { core_ = adopted; }
-
  private:
   chan_core* core_ = nullptr;
 };
@@ -160,7 +158,7 @@ class send_ops {
   }
 
   // Waits until ctx is cancelled. Throws channel_closed; std::system_error with ctx.err(), also if it was cancelled
-  // before.
+  // before; std::bad_alloc, as ctx.done() does.
   template <cancellation C>
   void send(T v, const C& ctx) const {
     if (operate_within(ctx, {target(), std::addressof(v), true}, "weft: send") == chan_status::closed) {
@@ -232,7 +230,8 @@ class recv_ops {
     return recv_within(v, to_ns(d));
   }
 
-  // Waits until ctx is cancelled: throws std::system_error with ctx.err(), also if it was cancelled before.
+  // Waits until ctx is cancelled: throws std::system_error with ctx.err(), also if it was cancelled before;
+  // std::bad_alloc, as ctx.done() does.
   template <cancellation C>
   std::optional<T> recv(const C& ctx) const {
     slot<T> s;
@@ -347,7 +346,7 @@ class chan : public detail::chan_handle, public detail::send_ops<T, chan<T>>, pu
   // Takes over one reference to a channel of T. For the library.
   static chan adopt(detail::chan_core* c) noexcept {
     chan handle(nil);
-    handle.reset(c);
+    handle.chan_handle::operator=(chan_handle(c));
     return handle;
   }
 };

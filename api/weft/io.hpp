@@ -8,6 +8,7 @@
 #include <weft/detail/config.hpp>
 #include <weft/detail/time.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <concepts>
 #include <csignal>  // for the numbers that signal_channel takes
@@ -15,6 +16,7 @@
 #include <initializer_list>
 #include <ranges>
 #include <span>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <type_traits>
@@ -34,12 +36,14 @@ template <class R>
 concept writable_byte_range =
     byte_range<R> && !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
 
-// An array of char is text up to its end: it converts through `const char*`.
+// An array of char is text up to its terminating zero, and no range of bytes.
 template <class T>
 concept char_like = std::same_as<T, char> || std::same_as<T, char8_t>;
 template <class R>
 concept char_array = std::is_array_v<std::remove_reference_t<R>> &&
     char_like<std::remove_cv_t<std::remove_extent_t<std::remove_reference_t<R>>>>;
+template <class P>
+concept char_pointer = std::is_pointer_v<P> && char_like<std::remove_const_t<std::remove_pointer_t<P>>>;
 }  // namespace detail
 
 // Memory to read into: std::span<std::byte>, std::span<char>, or any contiguous range of bytes that can be written to
@@ -62,13 +66,18 @@ class mutable_buffer {
 };
 
 // Memory to write from: std::span of bytes, std::string_view, or any contiguous range of bytes. A `const char*`, and so
-// a string literal or an array of char, is text up to its terminating zero; for a whole array say std::span(array).
+// a string literal or an array of char, is text up to its terminating zero, or the array's end; for a whole array say
+// std::span(array).
 class const_buffer {
  public:
   constexpr const_buffer() noexcept = default;
   constexpr const_buffer(const void* data, std::size_t size) noexcept : data_(data), size_(size) {}
-  constexpr const_buffer(const char* text) noexcept : const_buffer(std::string_view(text)) {}
-  constexpr const_buffer(const char8_t* text) noexcept : const_buffer(std::u8string_view(text)) {}
+  template <detail::char_pointer P>  // a template, or it would be preferred to the array's
+  constexpr const_buffer(P text) noexcept
+      : const_buffer(text, std::char_traits<std::remove_const_t<std::remove_pointer_t<P>>>::length(text)) {}
+  template <detail::char_like C, std::size_t N>
+  constexpr const_buffer(const C (&text)[N]) noexcept
+      : const_buffer(text, std::min(std::basic_string_view<C>(text, N).find(C()), N)) {}
   constexpr const_buffer(std::string_view text) noexcept : data_(text.data()), size_(text.size()) {}
   constexpr const_buffer(mutable_buffer b) noexcept : data_(b.data()), size_(b.size()) {}
   template <detail::byte_range R>
@@ -121,8 +130,10 @@ inline std::error_code wait_writable(int fd, weft::detail::any_point deadline) {
 // receives it. It lasts until stop_signals(c), also when no handle is left and when run() has ended; while it does,
 // the deadlock check is silent. The child of a fork() receives nothing until it calls this, too. Anywhere, also with no
 // runtime running. Nonsense or a signal that cannot be caught (SIGKILL): std::system_error with
-// std::errc::invalid_argument; no descriptors or threads: std::system_error.
-[[nodiscard]] WEFT_API chan<int> signal_channel(std::initializer_list<int> signals);
+// std::errc::invalid_argument; no descriptors or threads: std::system_error, or with ec a nil channel. No memory:
+// std::bad_alloc.
+[[nodiscard]] WEFT_API chan<int> signal_channel(std::initializer_list<int> numbers);
+[[nodiscard]] WEFT_API chan<int> signal_channel(std::initializer_list<int> numbers, std::error_code& ec);
 
 // Ends that: closes the channel; a signal that nobody asks for any more does again what it did before. A channel
 // that did not come from signal_channel, or was stopped before: nothing happens. Anywhere.

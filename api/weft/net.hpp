@@ -167,10 +167,18 @@ class WEFT_API socket {
   descriptor* d_ = nullptr;
 };
 
+// What a range's element refers to is still there when the range has been listed: it is an object of the range's, or
+// does not own its bytes.
+template <class Reference>
+concept refers_to_bytes = std::is_lvalue_reference_v<Reference> || std::is_pointer_v<std::remove_cvref_t<Reference>> ||
+    std::ranges::borrowed_range<std::remove_cvref_t<Reference>> ||
+    std::same_as<std::remove_cvref_t<Reference>, const_buffer> ||
+    std::same_as<std::remove_cvref_t<Reference>, mutable_buffer>;
+
 // Of what converts to a buffer, but not the spans that readv and writev take as they are. Byte: std::byte to read into
 // it, const std::byte to write from it.
 template <class R, class Byte>
-concept range_of_buffers = std::ranges::input_range<R> &&
+concept range_of_buffers = std::ranges::forward_range<R> && refers_to_bytes<std::ranges::range_reference_t<R>> &&
     std::convertible_to<std::ranges::range_reference_t<R>, weft::detail::own_type<Byte>> &&
     !std::convertible_to<R, std::span<const std::span<Byte>>>;
 
@@ -242,6 +250,8 @@ class WEFT_API stream : public socket {
 
   // As read, into several buffers in turn; as write, from several. The buffers are listed (`s.writev({head, body})`),
   // or are a range of what is a buffer; of one that is no range of spans of bytes a list is made first: std::bad_alloc.
+  // Such a range is a forward_range, of references, spans, views of text, pointers to text or weft's buffers: not of
+  // strings by value, which would be gone by then.
   std::size_t readv(std::span<const std::span<std::byte>> buffers);
   std::size_t readv(std::span<const std::span<std::byte>> buffers, std::error_code& ec);
   std::size_t writev(std::span<const std::span<const std::byte>> buffers);
@@ -358,7 +368,8 @@ class WEFT_API tcp_stream : public detail::stream {
     return connect(to, point_in(limit), ec);
   }
 
-  // A connected TCP socket of elsewhere: it becomes this object's, and non-blocking.
+  // A connected TCP socket of elsewhere: it becomes this object's, and non-blocking. A datagram socket:
+  // wrong_protocol_type. On failure fd stays the caller's, but may be non-blocking by then.
   static tcp_stream adopt(int fd);
   static tcp_stream adopt(int fd, std::error_code& ec);
 
@@ -373,10 +384,12 @@ class WEFT_API tcp_stream : public detail::stream {
   static tcp_stream connect_by(std::string_view address, std::int64_t deadline_ns, std::error_code& ec);
 };
 
+// A unix_listener looks at backlog alone; a udp_socket neither at that nor at reuse_address: with it two could bind one
+// port and take each other's datagrams. Sockets that shall share a port all ask for reuse_port.
 struct listen_options {
   int backlog = 0;            // connections that wait for accept(); 0: as many as the system allows
   bool reuse_address = true;  // bind even if old connections of this port are still dying
-  bool reuse_port = false;    // several listeners share the port, and the system spreads connections over them
+  bool reuse_port = false;    // several sockets share the port, and the system spreads what comes over them
   bool v6_only = false;       // "[::]:80" does not also take IPv4
 };
 
@@ -425,7 +438,9 @@ class WEFT_API unix_stream : public detail::stream {
 
   // Two ends of one connection.
   static std::pair<unix_stream, unix_stream> pair();
+  static std::pair<unix_stream, unix_stream> pair(std::error_code& ec);
 
+  // As tcp_stream's, of a connected unix socket.
   static unix_stream adopt(int fd);
   static unix_stream adopt(int fd, std::error_code& ec);
 
@@ -439,6 +454,7 @@ class WEFT_API unix_stream : public detail::stream {
 class WEFT_API unix_listener : public detail::socket {
  public:
   unix_listener() noexcept = default;
+  // Of the options only backlog counts.
   static unix_listener bind(std::string_view path, const listen_options& o = {});
   static unix_listener bind(std::string_view path, std::error_code& ec) { return bind(path, {}, ec); }
   static unix_listener bind(std::string_view path, const listen_options& o, std::error_code& ec);
@@ -459,6 +475,7 @@ class WEFT_API udp_socket : public detail::socket {
     endpoint from;
   };
 
+  // Of the options reuse_port and v6_only count.
   static udp_socket bind(std::string_view address, const listen_options& o = {});
   static udp_socket bind(std::string_view address, const listen_options& o, std::error_code& ec);
   static udp_socket bind(std::string_view address, std::error_code& ec) { return bind(address, {}, ec); }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <weft/detail/config.hpp>
+#include <weft/detail/time.hpp>
 
 #include <array>
 #include <chrono>
@@ -20,6 +21,7 @@
 
 namespace weft {
 
+// Durations of any unit; one that does not fit into nanoseconds is for ever.
 struct options {
   // How many goroutines execute at once. 0: the environment's WEFT_PROCS, else the processors this process may use
   // (affinity and the cgroup's CPU quota), looked at again once a second until somebody calls set_procs.
@@ -32,14 +34,14 @@ struct options {
   unsigned max_threads = 10000;
   // How often the runtime does its housekeeping: gives the memory of free stacks back, for example. Less than 1 ms
   // counts as 1 ms.
-  std::chrono::nanoseconds force_tick_period = std::chrono::minutes(2);
+  detail::any_duration force_tick_period = std::chrono::minutes(2);
   // Report "all goroutines are asleep" and exit with code 2. A timer whose channel nobody waits for wakes nobody.
   bool deadlock_check = true;
   // SIGQUIT prints every goroutine and exits with code 2, unless an io::signal_channel has it. False: its disposition
   // is untouched.
   bool sigquit_dump = true;
   // When main has returned: how long run() waits for goroutines that compute or block.
-  std::chrono::nanoseconds shutdown_grace = std::chrono::seconds(1);
+  detail::any_duration shutdown_grace = std::chrono::seconds(1);
   // Keep record of how much of their stacks goroutines use: stack_high_water(). Each then ends some microseconds later.
   bool measure_stacks = false;
 };
@@ -143,9 +145,10 @@ class [[nodiscard]] pin {
 // for long, and a call into weft suspends it only if it has to wait. With procs() 1, nobody else runs until then. They
 // nest. Goroutine only; ends in the goroutine that began it (else fatal).
 //
-// What waits meanwhile: everything with procs() 1, timers and sockets included; and at any number set_procs and
-// dump_goroutines, with which all other goroutines stop until it ends. So: no loops without end, nothing that blocks.
-// Others run while it is suspended, and in weft::blocking; afterwards it is as it was.
+// What waits meanwhile: everything with procs() 1, timers and sockets included; and at any number of Ps whatever stops
+// the world, all other goroutines with it: set_procs, dump_goroutines. Weft itself, when the number of processors
+// changes or for WEFT_DEBUG=scheddetail, gives up after 10 ms and tries again later. So: no loops without end, nothing
+// that blocks. Others run while it is suspended, and in weft::blocking; afterwards it is as it was.
 class [[nodiscard]] no_preemption {
  public:
   WEFT_API no_preemption();
@@ -228,7 +231,8 @@ WEFT_API std::vector<stack_use> stack_high_water();
 
 // Calls f at each forced tick from now on (options::force_tick_period), in a goroutine of the runtime, after its own
 // housekeeping: a place to trim caches. f must not wait for long; an exception that leaves it ends the process, as with
-// go(). Anywhere, also before run; holds for all later runs. std::invalid_argument: f is empty.
+// go(). Anywhere, also before run; holds for all later runs. f stays until the process ends, and so does what it
+// captured. std::invalid_argument: f is empty. std::bad_alloc.
 WEFT_API void on_forced_tick(std::function<void()> f);
 
 // Every goroutine: id, name, state, what it waits for and how long, stack trace, where it was started. Those that are

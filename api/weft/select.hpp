@@ -9,12 +9,13 @@
 // Exactly one case runs; its index, as written, is returned. Several ready: chosen with equal chance. With a default
 // it never waits; without any case it waits for ever. Anywhere. An exception that leaves a handler leaves select.
 // Sending on a closed channel throws channel_closed if that case is chosen. No memory for the timer of a timeout or a
-// timer's channel, or for more than 8 cases: std::bad_alloc, and no case runs.
+// timer's channel, for more than 8 cases, or for a list: std::bad_alloc, and no case runs.
 #pragma once
 
 #include <weft/chan.hpp>
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -104,6 +105,10 @@ consteval bool takes_optional() {
 //   op()       the operation, for channel cases
 //   run(s)     after it was done with status s
 //   owned()    the same case, owning what it refers to
+template <class C>
+concept is_case = requires {
+  { std::remove_cvref_t<C>::is_channel } -> std::convertible_to<bool>;
+};
 
 template <class T, class C, class F>
 class recv_case {
@@ -394,11 +399,11 @@ auto on_default(F f = {}) {
 }
 
 // A case of any kind, for a number of cases known only at run time. Copies share it, and what it receives or sends lies
-// there meanwhile: one select at a time may use it or its copies. An lvalue that it is made of is copied.
+// there meanwhile: one select at a time may use it or its copies. An lvalue that it is made of is copied. A moved-from
+// one is never ready. Making one: std::bad_alloc.
 class select_case {
  public:
-  template <class Case>
-    requires(!std::is_same_v<std::remove_cvref_t<Case>, select_case>)
+  template <detail::is_case Case>
   select_case(Case&& c)  // NOLINT: implicit, so that push_back(on_recv(...)) works
       : case_(make(std::remove_cvref_t<Case>(std::forward<Case>(c)))) {}
 
@@ -464,6 +469,7 @@ inline std::size_t select(std::span<const select_case> cases) {
   index_of.reserve(cases.size());
   detail::select_limit limit;
   for (std::size_t i = 0; i < cases.size(); ++i) {
+    if (!cases[i].case_) continue;
     if (cases[i].case_->is_channel()) {
       ops.push_back(cases[i].case_->op());
       index_of.push_back(i);
@@ -496,7 +502,7 @@ select_outcome select_one(Case& c, std::int64_t timeout) {
 template <class... Cases>
   requires(!(std::is_convertible_v<Cases, std::span<const select_case>> || ...))
 std::size_t select(Cases&&... cases) {
-  static_assert((requires { std::remove_cvref_t<Cases>::is_channel; } && ...),
+  static_assert((detail::is_case<Cases> && ...),
                 "select takes cases (on_recv, on_send, on_timeout, on_default), or a list of select_case");
   constexpr std::size_t channels = (std::size_t{std::remove_cvref_t<Cases>::is_channel} + ... + 0);
   std::array<detail::select_op, channels == 0 ? 1 : channels> ops;

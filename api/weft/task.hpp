@@ -23,6 +23,9 @@ class WEFT_API goroutine_exited : public std::runtime_error {
   explicit goroutine_exited(const char* what) : std::runtime_error(what) {}
 };
 
+template <class R>
+class task;
+
 namespace detail {
 
 // The shared state of a task: a block with the result behind it.
@@ -110,6 +113,9 @@ inline constexpr task_type type_of_task{sizeof(Body), alignof(Body), sizeof(stor
 template <class Body>
 inline constexpr task_type type_of_task<void, Body>{sizeof(Body), alignof(Body), 0, 1, nullptr};
 
+template <class R, class Body, class... A>
+task<R> start_task(const go_options& o, A&&... args);
+
 }  // namespace detail
 
 // A handle to a goroutine started with spawn(). Movable, not copyable. Its members may be called anywhere; one handle
@@ -180,7 +186,7 @@ class [[nodiscard]] task {
 
  private:
   template <class T, class Body, class... A>
-  friend task<T> start_task(const go_options& o, A&&... args);
+  friend task<T> detail::start_task(const go_options& o, A&&... args);
 
   struct holder {
     detail::task_state* state;
@@ -213,41 +219,45 @@ void task<R>::detach_state() noexcept {
   detail::task_detach(std::exchange(state_, nullptr));
 }
 
+namespace detail {
+
 template <class R, class Body, class... A>
 [[gnu::always_inline]] inline task<R> start_task(const go_options& o, A&&... args) {
-  detail::task_state* s;
-  const detail::new_goroutine g = detail::task_begin(o, detail::type_of_task<R, Body>, &s);
+  task_state* s;
+  const new_goroutine g = task_begin(o, type_of_task<R, Body>, &s);
   task<R> t(s);
-  detail::task_promise promise(s);  // if the goroutine does not take it over, the task is done when it goes
+  task_promise promise(s);  // if the goroutine does not take it over, the task is done when it goes
   detail::start_in<Body>(g, std::move(promise), std::forward<A>(args)...);
   return t;
 }
 
 template <class R, class F, class... A>
 [[gnu::always_inline]] inline task<R> spawn_task(const go_options& o, F&& f, A&&... args) {
-  using C = detail::closure<std::decay_t<F>, std::decay_t<A>...>;
-  using body = detail::task_body<R, C>;
-  if constexpr (detail::fits_stack<body>) {
-    return start_task<R, body>(o, std::forward<F>(f), std::forward<A>(args)...);
+  using C = closure<std::decay_t<F>, std::decay_t<A>...>;
+  using body = task_body<R, C>;
+  if constexpr (fits_stack<body>) {
+    return detail::start_task<R, body>(o, std::forward<F>(f), std::forward<A>(args)...);
   } else {
-    using box = detail::boxed<C>;
-    return start_task<R, detail::task_body<R, box>>(o,
+    using box = boxed<C>;
+    return detail::start_task<R, task_body<R, box>>(o,
                                                     box(std::in_place, std::forward<F>(f), std::forward<A>(args)...));
   }
 }
+
+}  // namespace detail
 
 // Starts f(args...) as a goroutine and returns a handle to its result. As go() otherwise.
 template <class F, class... Args>
   requires detail::startable<F, Args...>
 [[gnu::always_inline]] inline auto spawn(F&& f, Args&&... args) {
   using R = std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>;
-  return spawn_task<R>({}, std::forward<F>(f), std::forward<Args>(args)...);
+  return detail::spawn_task<R>({}, std::forward<F>(f), std::forward<Args>(args)...);
 }
 template <class F, class... Args>
   requires detail::startable<F, Args...>
 [[gnu::always_inline]] inline auto spawn(const go_options& o, F&& f, Args&&... args) {
   using R = std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>;
-  return spawn_task<R>(o, std::forward<F>(f), std::forward<Args>(args)...);
+  return detail::spawn_task<R>(o, std::forward<F>(f), std::forward<Args>(args)...);
 }
 
 // The calling goroutine. Anywhere; a thread of the program has id 0 and no name.

@@ -135,7 +135,8 @@ class task_group {
   const weft::context& context() const noexcept { return state_->ctx; }
 
   // Runs f(args...) in a new goroutine of the group; waits for a place first if there is a limit. What f returns is
-  // dropped. std::bad_alloc: nothing was started.
+  // dropped. std::bad_alloc: nothing was started. std::logic_error: no runtime is running, or an earlier run() left
+  // goroutines of the group behind.
   template <class F, class... Args>
     requires detail::startable<F, Args...>
   void go(F&& f, Args&&... args) { go(go_options{}, std::forward<F>(f), std::forward<Args>(args)...); }

@@ -2,8 +2,8 @@
 // processor it is late by some microseconds in the median. Many sleepers at a time: sleep().
 //
 // Durations too long to fit never fire; zero and negative ones fire at once. With no runtime running, what starts a
-// timer throws std::logic_error. No memory for a timer: std::bad_alloc, from what starts one, from a goroutine's sleep
-// and from a receive that waits for the channel of one.
+// timer throws std::logic_error; so do all members of a moved-from timer, ticker or func_timer. No memory for a timer:
+// std::bad_alloc, from what starts one, from a goroutine's sleep and from a receive that waits for the channel of one.
 #pragma once
 
 #include <weft/chan.hpp>
@@ -162,6 +162,7 @@ class ticker {
   bool stop() const { return detail::timer_stop(core_.get()); }
 
   // Starts it anew; the first tick comes one period from now. True: it was running. std::bad_alloc: as with timer.
+  // std::invalid_argument: the period is not positive, and nothing changes.
   template <class Rep, class Period>
   bool reset(const std::chrono::duration<Rep, Period>& period) const {
     std::int64_t ns = detail::positive_period(period);

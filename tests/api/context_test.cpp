@@ -323,6 +323,24 @@ TEST_CASE("context: stop tokens") {
   REQUIRE(by_deadline);
 }
 
+TEST_CASE("context: who asks a cancelled context for a stop_token does not run the callbacks of others") {
+  auto [top, cancel] = weft::with_cancel(weft::background());
+  auto below = weft::with_cancel(top);
+  std::vector<std::thread::id> called_by;
+  // The one that is called first asks when the other one is still to be called.
+  auto ask = [&, &top = top] {
+    called_by.push_back(std::this_thread::get_id());
+    std::thread([&] {
+      (void)top.stop_token();
+      (void)below.ctx.stop_token();
+    }).join();
+  };
+  std::stop_callback on_stop(top.stop_token(), ask);
+  std::stop_callback on_stop_below(below.ctx.stop_token(), ask);
+  cancel();
+  REQUIRE(called_by == std::vector(2, std::this_thread::get_id()));
+}
+
 TEST_CASE("context: who calls stop callbacks keeps its thread until they are done") {
   // Long enough to lose its P, and to be asked to give way.
   auto call_weft = [] {

@@ -8,17 +8,21 @@
 #include <weft/task.hpp>
 #include <weft/time.hpp>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
+#include <span>
 #include <string>
+#include <string_view>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <thread>
+#include <type_traits>
 #include <unistd.h>
 #include <vector>
 
@@ -48,6 +52,20 @@ struct pipe_pair {
     REQUIRE(::read(out, &c, 1) == 1);
   }
 };
+
+// Which bytes are written.
+constexpr std::size_t size_of(weft::io::const_buffer b) { return b.size(); }
+constexpr char unterminated[] = {'a', 'b', 'c'};
+constexpr char with_room[8] = "ab";
+constexpr char8_t unterminated8[] = {u8'a', u8'b'};
+constexpr const char* pointer = "abcd";
+static_assert(size_of("abc") == 3 && size_of("") == 0 && size_of("a\0b") == 1 && size_of(u8"ab") == 2);
+static_assert(size_of(unterminated) == 3 && size_of(with_room) == 2 && size_of(unterminated8) == 2);
+static_assert(size_of(pointer) == 4 && size_of(u8"abc" + 1) == 2);
+static_assert(size_of(std::string_view("a\0b", 3)) == 3 && size_of(std::span(with_room)) == 8);
+static_assert(size_of(std::array<char, 4>()) == 4 && size_of(std::string("a\0b", 3)) == 3);
+static_assert(!std::is_constructible_v<weft::io::const_buffer, int> &&
+              !std::is_convertible_v<int*, weft::io::const_buffer>);
 
 }  // namespace
 
@@ -323,5 +341,13 @@ TEST_CASE("signals that cannot be had") {
   CHECK(refused({1000}));
   CHECK(refused({SIGSEGV}));
   CHECK(refused({}));
+  std::error_code ec;
+  CHECK(weft::io::signal_channel({SIGKILL}, ec).is_nil());
+  CHECK(ec == std::errc::invalid_argument);
+  auto c = weft::io::signal_channel({SIGUSR1}, ec);
+  CHECK(!ec);
+  ::raise(SIGUSR1);
+  CHECK(*c.recv() == SIGUSR1);
+  weft::io::stop_signals(c);
   weft::io::stop_signals(weft::chan<int>(1));
 }

@@ -142,6 +142,23 @@ TEST_CASE("mutex_queue: many are found in a few steps") {
   CHECK(weft::detail::bucket_number(7).queues == nullptr);
 }
 
+TEST_CASE("mutex_queue: nobody queues behind those left behind") {
+  weft::rt::G goes, comes;
+  std::vector<std::byte> memory;
+  weft::mutex* m = mutexes_of_one_bucket(memory, 64, 1)[0];
+  mutex_queue q(m);
+  mutex_waiter first(&goes, m), second(&goes, m), third(&comes, m);
+  q.join(first, *m);
+  first.heir = true;
+  q.join(second, *m);
+  goes.abandon();
+  q.join(third, *m);
+  CHECK(q.first() == &third);
+  CHECK_FALSE(first.queued);
+  CHECK_FALSE(second.queued);
+  q.remove(third);
+}
+
 TEST_CASE("mutex_queue: those left behind at the front are dropped, wherever they lie") {
   weft::rt::G goes, stays;
   std::vector<std::byte> memory;

@@ -18,7 +18,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
+#include <list>
 #include <memory>
+#include <ranges>
 #include <span>
 #include <string>
 #include <sys/resource.h>
@@ -103,6 +105,32 @@ std::error_code outcome(const weft::chan<std::error_code>& c) {
   return ec;
 }
 
+// What readv and writev make a list of: nothing that is gone when the range has been passed.
+template <class R>
+constexpr bool writes = requires(tcp_stream s, R r, std::error_code ec) {
+  s.writev(static_cast<R&&>(r));
+  s.writev(static_cast<R&&>(r), ec);
+};
+template <class R>
+constexpr bool reads = requires(tcp_stream s, R r, std::error_code ec) {
+  s.readv(static_cast<R&&>(r));
+  s.readv(static_cast<R&&>(r), ec);
+};
+template <class T>
+using made_of = std::ranges::transform_view<std::span<int>, T (*)(int)>;
+static_assert(writes<std::vector<std::string>&> && reads<std::vector<std::string>&>);
+static_assert(writes<const std::vector<std::string>&> && !reads<const std::vector<std::string>&>);
+static_assert(writes<std::vector<std::string>> && writes<std::vector<const char*>> && writes<std::list<std::string>&>);
+static_assert(writes<made_of<std::string&>> && writes<made_of<const std::vector<char>&>> &&
+              reads<made_of<std::string&>>);
+static_assert(writes<made_of<std::string_view>> && writes<made_of<const char*>> && writes<made_of<std::span<char>>> &&
+              writes<made_of<weft::net::const_buffer>> && writes<made_of<weft::net::mutable_buffer>>);
+static_assert(reads<made_of<std::span<char>>> && reads<made_of<weft::net::mutable_buffer>>);
+static_assert(!writes<made_of<std::string>> && !writes<made_of<std::vector<char>>> &&
+              !writes<made_of<std::array<char, 4>>> && !reads<made_of<std::array<char, 4>>>);
+static_assert(!writes<std::ranges::istream_view<std::string>> && !writes<weft::recv_chan<std::string>&> &&
+              !writes<weft::chan<std::string>&> && !writes<weft::chan<std::string_view>&>);
+
 }  // namespace
 
 TEST_CASE("echo") {
@@ -150,6 +178,11 @@ TEST_CASE("kinds of buffers") {
     CHECK(c.write(u8"ij") == 2);
     CHECK(s.read(chars) == 2);
     CHECK(c.write("") == 0);
+    CHECK(c.write("kl\0mn") == 2);
+    CHECK(s.read(chars) == 2);
+    std::fill_n(chars, 4, 'x');  // text without an end
+    CHECK(c.write(chars) == 4);
+    CHECK(s.read(uchars) == 4);
     CHECK(s.read(std::span<char>()) == 0);
     CHECK(s.read_some(std::span<char>()) == 0);
   });
@@ -926,6 +959,47 @@ TEST_CASE("connect with a context") {
     CHECK(code_of([&c = live] { tcp_stream::connect("localhost:1", c); }) == std::errc::operation_canceled);
     CHECK(code_of([&, &c = live] { tcp_stream::connect(l.local_endpoint(), c); }) == std::errc::operation_canceled);
     CHECK(code_of([&c = live] { weft::net::unix_stream::connect("@x", c); }) == std::errc::operation_canceled);
+  });
+}
+
+TEST_CASE("connect in a plain thread gives up when run() ends, also with another address to try") {
+  std::error_code ec;
+  std::thread other;
+  tcp_listener l;
+  std::vector<tcp_stream> waiting;
+  weft::run([&] {
+    l = tcp_listener::bind("127.0.0.1:0", {.backlog = 1});
+    for (int i = 0; i < 20 && !ec; ++i) waiting.push_back(tcp_stream::connect(address_of(l), 100ms, ec));
+    REQUIRE(ec == std::errc::timed_out);  // the queue is full
+    std::string both = ":" + std::to_string(l.local_endpoint().port());
+    other = std::thread([&ec, both] { tcp_stream::connect(both, ec); });
+    weft::sleep(50ms);
+  });
+  other.join();
+  CHECK(ec == std::errc::operation_canceled);
+}
+
+TEST_CASE("a pair without descriptors is two closed streams") {
+  weft::run([] {
+    std::error_code ec = std::make_error_code(std::errc::io_error);
+    auto [a, b] = weft::net::unix_stream::pair(ec);
+    CHECK(!ec);
+    CHECK(a.write("x") == 1);
+    char byte[1];
+    CHECK(b.read(byte) == 1);
+    rlimit before{};
+    ::getrlimit(RLIMIT_NOFILE, &before);
+    const int lowest = ::dup(0);
+    ::close(lowest);
+    for (int spare = 0; spare < 2; ++spare) {
+      const rlimit few{static_cast<rlim_t>(lowest + spare), before.rlim_max};
+      ::setrlimit(RLIMIT_NOFILE, &few);
+      auto none = weft::net::unix_stream::pair(ec);
+      ::setrlimit(RLIMIT_NOFILE, &before);
+      CHECK(ec == std::errc::too_many_files_open);
+      CHECK_FALSE(none.first.is_open());
+      CHECK_FALSE(none.second.is_open());
+    }
   });
 }
 

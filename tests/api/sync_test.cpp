@@ -55,6 +55,7 @@ void together(worker_count n, const std::function<void(int)>& f) {
 const std::array<worker_count, 4> mixtures{{{16, 0}, {0, 4}, {8, 3}, {1, 1}}};
 
 std::atomic<long> heavy_barriers{0};
+std::atomic<std::atomic<std::uint8_t>*> freed_at_barrier{nullptr};
 
 bool took_at_least(steady::time_point since, steady::duration d) { return steady::now() - since >= d; }
 
@@ -63,6 +64,7 @@ bool took_at_least(steady::time_point since, steady::duration d) { return steady
 extern "C" void __real__ZN4weft2rt13heavy_barrierEv();
 extern "C" void __wrap__ZN4weft2rt13heavy_barrierEv() {
   ++heavy_barriers;
+  if (auto* held = freed_at_barrier.exchange(nullptr)) *held = 0;
   __real__ZN4weft2rt13heavy_barrierEv();
 }
 
@@ -272,6 +274,19 @@ TEST_CASE("mutex: where it is held across a wait, nobody pays for a barrier each
       },
       {.procs = 1});
   CHECK(heavy_barriers - before < rounds / 2);
+}
+
+// W2. The unlock has looked for waiters (U0) and at the bell (U2) before this one came, and only its barrier makes it
+// seen that the mutex is free (U1).
+TEST_CASE("mutex: who waits as the first looks again after its barrier") {
+  weft::run([] {
+    weft::mutex m;
+    m.lock();
+    freed_at_barrier = reinterpret_cast<std::atomic<std::uint8_t>*>(&m);
+    CHECK(m.try_lock_for(5s));
+    CHECK(freed_at_barrier == nullptr);
+    m.unlock();
+  });
 }
 
 // U2. The unlock has looked for waiters (U0) before this one came, and frees the mutex after that went to sleep.

@@ -43,6 +43,22 @@ TEST_CASE("the forced tick calls what was registered") {
   weft::run([] { CHECK(eventually([] { return calls >= 2; })); }, {.force_tick_period = 5ms});
 }
 
+TEST_CASE("the forced tick copies no function, and calls what one registers at the next tick") {
+  static std::atomic<int> calls{0}, copies{0}, later{0};
+  struct counted {
+    counted() = default;
+    counted(const counted&) { ++copies; }
+    void operator()() const {
+      if (++calls == 1) weft::on_forced_tick([] { ++later; });
+    }
+  };
+  weft::on_forced_tick(counted());
+  copies = 0;
+  weft::run([] { CHECK(eventually([] { return calls >= 3 && later >= 1; })); }, {.force_tick_period = 5ms});
+  CHECK(copies == 0);
+  CHECK(later < calls);
+}
+
 TEST_CASE("those that block in calls that nobody announced hold up the others for less than a time slice") {
   auto took = [] {
     const auto begin = clock::now();

@@ -22,6 +22,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <type_traits>
 #include <unistd.h>
 #include <vector>
 #include <weft/weft.hpp>
@@ -1915,18 +1916,35 @@ TEST_CASE("dump_goroutines: into a stream that has no descriptor") {
   CHECK(all.ends_with("after\n"));
 }
 
+static_assert(std::is_aggregate_v<weft::options>);
+static_assert(std::is_convertible_v<decltype(weft::options::shutdown_grace), std::chrono::nanoseconds>);
+static_assert(weft::options{}.shutdown_grace == 1s && weft::options{}.force_tick_period / 2 == 1min);
+static_assert(weft::options{.shutdown_grace = std::chrono::hours::max()}.shutdown_grace.count() == INT64_MAX);
+
 TEST_CASE("options: a shutdown_grace for ever is one") {
-  std::atomic<bool> ended{false};
-  weft::run(
-      [&] {
-        weft::go([&] {
-          compute_for(100ms);
-          ended = true;
-        });
-        weft::sleep(a_while);
-      },
-      {.procs = 2, .shutdown_grace = std::chrono::nanoseconds::max()});
-  CHECK(ended);
+  for (const weft::options& o : {weft::options{.procs = 2, .shutdown_grace = std::chrono::nanoseconds::max()},
+                                 weft::options{.procs = 2,
+                                 .force_tick_period = std::chrono::hours::max(),
+                                 .shutdown_grace = std::chrono::seconds::max()}}) {
+    std::atomic<bool> ended{false};
+    weft::run(
+        [&] {
+          weft::go([&] {
+            compute_for(100ms);
+            ended = true;
+          });
+          weft::sleep(a_while);
+        },
+        o);
+    CHECK(ended);
+  }
+}
+
+TEST_CASE("options: negative durations are refused") {
+  for (const weft::options& o : {weft::options{.force_tick_period = -1ns}, weft::options{.shutdown_grace = -1ns},
+                                 weft::options{.shutdown_grace = std::chrono::hours::min()}}) {
+    CHECK_THROWS_AS(weft::run([] {}, o), std::invalid_argument);
+  }
 }
 
 TEST_CASE("task_group: a limit comes before the first go()") {

@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 #include <weft/weft.hpp>
 
@@ -691,6 +692,21 @@ TEST_CASE("select_case: an lvalue is copied to be owned, and for each time that 
     CHECK(select(cases) == 0);
     CHECK(copies == 4);
   });
+}
+
+static_assert(!std::is_convertible_v<int, weft::select_case> && !std::is_constructible_v<weft::select_case, chan<int>>);
+static_assert(std::is_convertible_v<decltype(weft::on_default()), weft::select_case> &&
+              std::is_convertible_v<weft::select_case&, weft::select_case>);
+
+TEST_CASE("select_case: a moved-from one is never ready") {
+  chan<int> c(1);
+  c.send(1);
+  std::optional<int> got;
+  std::vector<weft::select_case> cases{weft::on_recv(c), weft::on_recv(c, got), weft::on_timeout(1ms)};
+  auto moved = std::move(cases[0]);
+  CHECK(weft::select(cases) == 1);
+  CHECK(got == 1);
+  CHECK(weft::select(cases) == 2);
 }
 
 TEST_CASE("select: a handler may change the list that it is in") {

@@ -43,7 +43,7 @@ descriptor* connect_to(std::string_view address, rt::nanos deadline, const conte
   std::vector<endpoint> all = resolve_address(address, purpose::connect, deadline, ctx, ec);
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (descriptor* d = connect_to(all[i], share_of(deadline, all.size() - i), ctx, ec)) return d;
-    if (ctx.err()) break;
+    if (ctx.err() || ec == std::errc::operation_canceled) break;  // the latter: run() is over
   }
   return nullptr;
 }

@@ -37,11 +37,14 @@ unix_stream unix_stream::connect(std::string_view path, weft::detail::any_point 
   return checked("weft: connect", path, [&](std::error_code& ec) { return connect(path, deadline, ec); });
 }
 
-std::pair<unix_stream, unix_stream> unix_stream::pair() {
+std::pair<unix_stream, unix_stream> unix_stream::pair(std::error_code& ec) {
   rt::throw_if_not_running("a socket");
+  ec.clear();
   int fds[2];
-  std::error_code ec;
-  if (int n = sys::make_pair(fds); n < 0) throw_if(system_error_code(-n), "weft: socketpair", "");
+  if (int n = sys::make_pair(fds); n < 0) {
+    ec = system_error_code(-n);
+    return {};
+  }
   unix_stream a, b;
   try {
     a = unix_stream(descriptor::make_or_close(fds[0], ec));
@@ -54,8 +57,12 @@ std::pair<unix_stream, unix_stream> unix_stream::pair() {
   } else {
     b = unix_stream(descriptor::make_or_close(fds[1], ec));
   }
-  throw_if(ec, "weft: socketpair", "");
+  if (ec) return {};
   return {std::move(a), std::move(b)};
+}
+
+std::pair<unix_stream, unix_stream> unix_stream::pair() {
+  return checked("weft: socketpair", "", [&](std::error_code& ec) { return pair(ec); });
 }
 
 unix_stream unix_stream::adopt(int fd, std::error_code& ec) { return unix_stream(detail::adopt_stream(fd, ec)); }

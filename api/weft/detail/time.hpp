@@ -42,6 +42,14 @@ constexpr std::int64_t to_ns(const std::chrono::time_point<std::chrono::steady_c
                                                                                     : to_ns(t.time_since_epoch());
 }
 
+// A duration made of any other, for members: std::chrono::nanoseconds alone would overflow.
+class any_duration : public std::chrono::nanoseconds {
+ public:
+  constexpr any_duration() noexcept : duration(0) {}
+  template <class Rep, class Period>
+  constexpr any_duration(const std::chrono::duration<Rep, Period>& d) noexcept : duration(to_ns(d)) {}
+};
+
 // A point of the steady clock, of whatever precision: what functions that are no templates take.
 class any_point {
  public:

@@ -33,11 +33,19 @@ class once_flag {
   WEFT_API bool begin();
   WEFT_API void end(bool done) noexcept;
 
-  struct turn {
-    once_flag& flag;
-    bool done = false;
-    ~turn() { flag.end(done); }
-  };
+  // Out of line, for the sake of the look at a flag that is set.
+  template <class F, class... Args>
+  [[gnu::noinline]] void call(F&& f, Args&&... args) {
+    struct turn {
+      once_flag& flag;
+      bool done = false;
+      ~turn() { flag.end(done); }
+    };
+    if (!begin()) return;
+    turn t{*this};
+    std::invoke(std::forward<F>(f), std::forward<Args>(args)...);
+    t.done = true;
+  }
 
   detail::atomic<std::uint32_t> word_{unset};
   detail::sync_queue queue_{};
@@ -45,10 +53,8 @@ class once_flag {
 
 template <class F, class... Args>
 void call_once(once_flag& flag, F&& f, Args&&... args) {
-  if (flag.is_set() || !flag.begin()) return;
-  once_flag::turn t{flag};
-  std::invoke(std::forward<F>(f), std::forward<Args>(args)...);
-  t.done = true;
+  if (!flag.is_set()) [[unlikely]]
+    flag.call(std::forward<F>(f), std::forward<Args>(args)...);
 }
 
 }  // namespace weft

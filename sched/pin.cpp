@@ -11,8 +11,8 @@
 //   it sleeps in the poller             it is broken off, see below
 //   it runs something without a P,      it comes by when that next calls weft, or returns from its system call
 //   or is in a system call
-//   it is tied (locked.cpp) to one that     the list waits until that one unlocks; if it waits for one of the list, for
-//   is pinned to it, too                    ever: the deadlock check reports it
+//   it is tied to one that is pinned    the list waits until that one unlocks (locked.cpp); if that waits for one of
+//   to it, too                          the list, for ever: the deadlock check reports it
 //
 // So a pinned goroutine may have to wait for what runs on its thread. For a goroutine that announces that it blocks it
 // need not: that one moves to another M first (leave_thread).

@@ -2,11 +2,9 @@
 #include "sched/scheduler.hpp"
 #include "weft/runtime.hpp"
 
-#include <cstdint>
-#include <memory>
+#include <deque>
 #include <mutex>
 #include <stdexcept>
-#include <vector>
 
 namespace weft {
 
@@ -14,7 +12,7 @@ namespace {
 
 struct hook_list {
   std::mutex mutex;
-  std::vector<std::shared_ptr<const std::function<void()>>> hooks;  // only added to
+  std::deque<std::function<void()>> hooks;  // only added to, so each stays where it is
 };
 
 // Never destroyed: a tick may come while static destructors run.
@@ -27,15 +25,13 @@ hook_list& the_hooks() {
 void call_hooks() {
   try {
     hook_list& list = the_hooks();
-    std::size_t count = SIZE_MAX;
+    std::unique_lock hold(list.mutex);
+    const std::size_t count = list.hooks.size();
     for (std::size_t i = 0; i < count; ++i) {
-      std::shared_ptr<const std::function<void()>> f;
-      {
-        std::lock_guard hold(list.mutex);
-        if (i == 0) count = list.hooks.size();
-        f = list.hooks[i];
-      }
-      (*f)();
+      const std::function<void()>& f = list.hooks[i];
+      hold.unlock();
+      f();
+      hold.lock();
     }
   } catch (...) {
     detail::die_of_exception(std::current_exception());
@@ -46,10 +42,9 @@ void call_hooks() {
 
 void on_forced_tick(std::function<void()> f) {
   if (!f) throw std::invalid_argument("weft::on_forced_tick: an empty function");
-  auto kept = std::make_shared<const std::function<void()>>(std::move(f));
   hook_list& list = the_hooks();
   std::lock_guard hold(list.mutex);
-  list.hooks.push_back(std::move(kept));
+  list.hooks.push_back(std::move(f));
   rt::sched.tick_hook.store(call_hooks, rt::release);
 }
 

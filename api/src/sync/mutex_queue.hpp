@@ -85,7 +85,7 @@ class mutex_queues {
       next->below[1] = first->below[1];
       count(*next);
     }
-    discount(w);  // now: while it is armed_by_waiter the bell must not fall, not for a moment either (U2)
+    discount(w);  // now: while must_wake_ is armed_by_waiter the bell must not fall, not for a moment either (U2)
   }
 
  private:
@@ -146,25 +146,30 @@ struct mutex_queue : mutex_queues {
   // Brings must_wake_ and the bell in line with the queue. True: there is somebody to wake now, and unlock went the
   // fast way before (W0).
   bool settle(mutex& m) noexcept {
-    mutex_waiter* w = first();
-    if (w) count(*w);
     bool was = m.must_wake_.load(rt::relaxed) != 0;
-    bool is = w && !w->heir;
+    bool is = settle_bell();
     if (was != is) m.must_wake_.store(is ? armed_by_waiter : 0, rt::relaxed);
     return is && !was;
   }
 
   // The same by the holder, which needs no W1. `contended`: arms for those who will come, too.
   void settle_as_holder(mutex& m, bool contended) noexcept {
-    mutex_waiter* w = first();
-    if (w) count(*w);
-    m.must_wake_.store(contended || (w && !w->heir) ? armed_by_holder : 0, rt::relaxed);
+    bool is = settle_bell();
+    m.must_wake_.store(is || contended ? armed_by_holder : 0, rt::relaxed);
   }
 
   // Held by another one: nothing to do for those who wait.
   static bool is_held(const mutex& m) noexcept { return m.held_.load(rt::relaxed) != 0; }
 
   const void* const address;
+
+ private:
+  // True: there is somebody to wake.
+  bool settle_bell() noexcept {
+    mutex_waiter* w = first();
+    if (w) count(*w);
+    return w && !w->heir;
+  }
 };
 
 }  // namespace weft::detail

@@ -225,7 +225,11 @@ void handoffp(P* p) noexcept {
   }
   if (start) return startm(p, false);
   if (when != 0) wake_net_poller(when);
-  if (look_at_queues() != queued::nothing) wakep();  // S3: made ready by somebody who saw no P idle
+  if (look_at_queues() != queued::nothing) {  // S3: made ready, or armed, by somebody who saw no P idle
+    wakep();
+  } else if (poller_is_wanted()) {
+    wakep(help::to_poll);
+  }
 }
 
 // --- an M's life

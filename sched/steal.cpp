@@ -27,7 +27,8 @@
 //
 // What crumbs are is not part of the protocol: everybody may see another answer at any time, so relaxed loads and
 // stores do. Only for what `go`, a channel or an unlock makes ready one by one does the dozer sleep on: a yield, the
-// poller or a close end its doze.
+// poller or a close end its doze. What flows over from a ring of crumbs into the global queue waits for D4, too, as
+// more than 100 of them come there at once.
 
 #include "sched/steal.hpp"
 

@@ -84,13 +84,13 @@ long epoll_wait_until(int fd, epoll_event* events, int most, rt::nanos deadline)
   }
 }
 
-// A look of its own, not the scheduler's, which is what is tested.
-bool work_in_rings(bool and_crumbs) {
-  if (rt::sched.global_size.load(rt::relaxed) != 0) return true;
+// A look of its own, not the scheduler's, which is what is tested. But for the rings of `crumbs`, a bit for each P, and
+// the global queue if there are any: it has what flowed over from them.
+bool work_in_rings(std::uint32_t crumbs) {
+  if (crumbs == 0 && rt::sched.global_size.load(rt::relaxed) != 0) return true;
   for (std::uint32_t i = 0; i < rt::sched.procs.load(rt::relaxed); ++i) {
-    const rt::P* p = rt::sched.all_ps[i].load(rt::relaxed);
-    if (rt::sched.idle_mask.has(i) || p->runq.ring_empty()) continue;
-    if (and_crumbs || p->spoils_here.load(rt::relaxed) == rt::spoils::work) return true;
+    if (rt::sched.idle_mask.has(i) || crumbs >> i & 1) continue;
+    if (!rt::sched.all_ps[i].load(rt::relaxed)->runq.ring_empty()) return true;
   }
   return false;
 }
@@ -135,8 +135,21 @@ void simulation::compute(rt::nanos d) {
   sleep_on(&nobody_wakes, (now() + d) / round * round + round);
 }
 
-void* simulation::take_thread_state() noexcept { return rt::this_thread_or_null(); }
+void* simulation::take_thread_state() noexcept {
+  look_for_crumbs();
+  return rt::this_thread_or_null();
+}
 void simulation::put_thread_state(void* state) noexcept { rt::set_this_thread(static_cast<rt::thread_state*>(state)); }
+
+// What was crumbs once is left to the dozer until it wakes, whatever a thief says of its ring meanwhile.
+void simulation::look_for_crumbs() noexcept {
+  using namespace rt;
+  if (!sched.dozer.load(relaxed)) crumbs_in_doze_ = 0;
+  for (std::uint32_t i = 0; i < sched.procs.load(relaxed); ++i) {
+    const bool work = sched.all_ps[i].load(relaxed)->spoils_here.load(relaxed) == spoils::work;
+    crumbs_in_doze_ |= std::uint32_t{!work} << i;
+  }
+}
 
 std::string simulation::all_sleep() {
   using namespace rt;
@@ -151,10 +164,11 @@ std::string simulation::all_sleep() {
   if (std::ranges::any_of(lock_bells, [](const lock_bell& b) { return b.rings.load(relaxed) != 0; })) return "";
   if (sched.live_ms >= sched.options.max_threads && sched.idle_ms == 0 && !sched.dozer.load(relaxed)) {
     if (sched.last_poll.load(relaxed) != 0) return "";
-    if (work_in_rings(true)) return "a goroutine is queued, no thread can be had, and one sleeps in the poller";
+    if (work_in_rings(0)) return "a goroutine is queued, no thread can be had, and one sleeps in the poller";
     if (look_at_queues() != queued::nothing) return "";
   }
-  if (sched.dozer.load(relaxed)) return work_in_rings(false) ? "a goroutine is queued, and somebody dozes" : "";
+  if (sched.dozer.load(relaxed))
+    return work_in_rings(crumbs_in_doze_) ? "a goroutine is queued, and somebody dozes" : "";
   if (look_at_queues() != queued::nothing) return "a goroutine is queued, a P idles, and everybody sleeps";
   // Later ones are sysmon's (timer_wants_poller).
   nanos timer = earliest_timer();

@@ -37,8 +37,8 @@ struct poller {
 };
 constinit poller the_poller;
 
-// A poll_desc lies on a 16-byte boundary below 2^48, so its address and a 16-bit tag share the 64 bits of epoll
-// data. The tag of the descriptor has 24 bits, compared in 16: an event would have to be 65,536 uses old.
+// A poll_desc lies below 2^48, so its address and a 16-bit tag share the 64 bits of epoll data. The tag of the
+// descriptor has 24 bits, compared in 16: an event would have to be 65,536 uses old.
 constexpr int pointer_bits = 48;
 constexpr std::uint32_t tag_mask = 0xffff;
 

@@ -107,7 +107,7 @@ poll_status poll_check(const poll_desc* pd, poll_mode m) noexcept;
 // Before an I/O attempt: drops a kept notification.
 poll_status poll_reset(poll_desc* pd, poll_mode m) noexcept;
 
-// True: the caller has to park with poll_commit. False: a notification was kept; try again.
+// True: the caller has to park with poll_commit. False: a notification was kept; try again, unless poll_check objects.
 bool poll_prepare_wait(poll_desc* pd, poll_mode m) noexcept;
 
 // On the stack that was switched to. False: something came in between and the goroutine must go on.

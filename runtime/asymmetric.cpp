@@ -1,6 +1,7 @@
 #include "runtime/asymmetric.hpp"
 
 #include "runtime/fatal.hpp"
+#include "runtime/thread.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -26,6 +27,7 @@ bool membarrier_works() noexcept {
 void heavy_barrier() noexcept {
   full_fence();
   if (!membarrier_works()) return;
+  errno_stays keep;
   // Once registered, only a passing lack of memory can fail it, or a filter of system calls that was set since.
   while (::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) {
     if (errno != ENOMEM) {

@@ -2,27 +2,42 @@
 //   /proc/self/cgroup      "0::/a/b" (v2) or "4:cpu,cpuacct:/a/b" (v1): where in the hierarchy the process is
 //   /proc/self/mountinfo   where the hierarchy is mounted, and which part of it: in a container often only "/a"
 //   cpu.max (v2), cpu.cfs_quota_us and cpu.cfs_period_us (v1) in that folder and each one above it
-// What does not look as it should is taken as no quota: a process that runs on a strange system shall run.
+// What does not look as it should is taken as no quota: a process that runs on a strange system shall run. But one that
+// has run out of descriptors has the quota that it had.
 
 #include "runtime/cgroup.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
-#include <fstream>
+#include <fcntl.h>
 #include <optional>
-#include <sstream>
 #include <string_view>
+#include <system_error>
+#include <unistd.h>
 #include <vector>
 
 namespace weft::rt {
 
 namespace {
 
+// "" if it is not there or cannot be read.
 std::string read_file(const std::string& path) {
-  std::ifstream in(path);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return in ? out.str() : std::string();
+  struct descriptor {
+    int fd;
+    ~descriptor() {
+      if (fd >= 0) ::close(fd);
+    }
+  };
+  const descriptor in{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (in.fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) {
+    throw std::system_error(errno, std::generic_category(), path);
+  }
+  std::string text;
+  char part[4096];
+  ssize_t n = -1;
+  while (in.fd >= 0 && (n = ::read(in.fd, part, sizeof part)) > 0) text.append(part, static_cast<std::size_t>(n));
+  return n == 0 ? text : std::string();
 }
 
 std::vector<std::string_view> split(std::string_view text, char at) {

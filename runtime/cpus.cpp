@@ -3,6 +3,7 @@
 #include "runtime/cgroup.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <sched.h>
 
 namespace weft::rt {
@@ -24,14 +25,13 @@ unsigned count_affinity() noexcept {
 
 }  // namespace
 
-unsigned count_cpus() noexcept {
-  unsigned n = count_affinity();
+unsigned count_cpus(unsigned presumed) noexcept {
+  unsigned quota = presumed;
   try {
-    if (unsigned quota = cgroup_cpu_quota(""); quota != 0) n = std::min(n, quota);
-  } catch (...) {
-    // No memory to read a file: affinity alone decides.
-  }
-  return std::max(n, 1u);
+    quota = cgroup_cpu_quota("");
+  } catch (const std::exception&) {}
+  const unsigned n = count_affinity();
+  return std::max(quota == 0 ? n : std::min(n, quota), 1u);
 }
 
 }  // namespace weft::rt

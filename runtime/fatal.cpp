@@ -2,9 +2,12 @@
 
 #include "runtime/atomic.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <ctime>
+#include <poll.h>
 #include <unistd.h>
 
 namespace weft::rt {
@@ -26,6 +29,12 @@ constinit atomic<bool> dying{false};
   print_error(headline);
   if (dump_hook hook = the_dump_hook.load(acquire)) hook(what);
   _exit(2);
+}
+
+// In that many milliseconds.
+bool takes_more(int fd, int timeout) noexcept {
+  pollfd p{fd, POLLOUT, 0};
+  return ::poll(&p, 1, timeout) == 1 && (p.revents & POLLOUT);
 }
 
 }  // namespace
@@ -53,11 +62,18 @@ void write_all(int fd, std::string_view text) noexcept {
     const ssize_t n = ::write(fd, text.data(), text.size());
     if (n >= 0) {
       text.remove_prefix(static_cast<std::size_t>(n));
-    } else if (errno != EINTR) {
+    } else if (errno != EINTR && !(errno == EAGAIN && takes_more(fd, 1000))) {
       break;
     }
   }
   if (!text.empty()) quiet.write_failed(errno);
+}
+
+void write_without_waiting(int fd, std::string_view text) noexcept {
+  constexpr std::size_t at_once = PIPE_BUF;  // what a pipe has room for that says that it takes more
+  for (; !text.empty() && takes_more(fd, 0); text.remove_prefix(std::min(text.size(), at_once))) {
+    write_all(fd, text.substr(0, at_once));
+  }
 }
 
 void print_error(std::string_view text) noexcept { write_all(STDERR_FILENO, text); }

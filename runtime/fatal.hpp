@@ -40,8 +40,11 @@ class no_sigpipe {
 };
 
 // write(2), again until all is written; no SIGPIPE where it goes into a pipe that nobody reads any more, since the
-// disposition of that is the program's. Async-signal-safe.
+// disposition of that is the program's. Into what does not block and is full it gives up after a second without any
+// progress. Async-signal-safe.
 void write_all(int fd, std::string_view text) noexcept;
+// For who must not wait (sysmon): what a pipe that is full, or a terminal that was stopped, does not take is left out.
+void write_without_waiting(int fd, std::string_view text) noexcept;
 
 // Written at once to stderr, so that lines of several threads do not mix.
 void print_error(std::string_view text) noexcept;

@@ -186,6 +186,7 @@ void install_overflow_handler() {
 }
 
 bool signal_stack::reserve() noexcept {
+  errno_stays keep;
   void* p = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) return false;
   memory_ = p;

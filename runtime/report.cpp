@@ -1,6 +1,5 @@
 #include "runtime/report.hpp"
 
-#include "runtime/fatal.hpp"
 #include "runtime/roomy_stack.hpp"
 
 #include <algorithm>
@@ -19,7 +18,8 @@ constinit atomic<bool> reserve_in_use{false};
 
 }  // namespace
 
-report::report(int fd, names wanted) noexcept : fd_(fd), demangle_(wanted == names::demangled && stack_is_roomy()) {
+report::report(int fd, names wanted, writer out) noexcept
+    : fd_(fd), write_out_(out), demangle_(wanted == names::demangled && stack_is_roomy()) {
   void* at = ::mmap(nullptr, sizeof(memory), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at == MAP_FAILED) at = borrow_reserve();
   memory_ = at ? new (at) memory : nullptr;
@@ -118,7 +118,7 @@ void report::write(std::string_view before, std::string_view text) noexcept {
 }
 
 void report::flush() noexcept {
-  write_all(fd_, {memory_->out, memory_->used});
+  write_out_(fd_, {memory_->out, memory_->used});
   memory_->used = 0;
 }
 

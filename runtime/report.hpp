@@ -5,6 +5,7 @@
 // from mmap, or is a reserve if the system has none left, and only demangling allocates.
 #pragma once
 
+#include "runtime/fatal.hpp"
 #include "runtime/symbols.hpp"
 #include "runtime/traceback.hpp"
 
@@ -22,8 +23,10 @@ enum class names : std::uint8_t { demangled, mangled };
 
 class report {
  public:
+  // Writes to fd: write_all, or write_without_waiting.
+  using writer = void (*)(int fd, std::string_view text) noexcept;
   // With little stack left names stay mangled all the same.
-  report(int fd, names wanted) noexcept;
+  report(int fd, names wanted, writer out = write_all) noexcept;
   ~report();
   report(const report&) = delete;
   report& operator=(const report&) = delete;
@@ -83,6 +86,7 @@ class report {
   void flush() noexcept;
 
   int fd_;
+  writer write_out_;
   bool demangle_;
   memory* memory_;
 };

@@ -69,7 +69,7 @@ void stack_put(stack_class* c, stack* const* stacks, std::size_t n) noexcept;
 // Some stacks have no guard page: stack_check_canary has something to check.
 inline bool stack_canaries_in_use() noexcept { return guards_installed(guard_kind::canary) != 0; }
 
-// Aborts if the canary of g's stack was overwritten.
+// Fatal if the canary of g's stack was overwritten.
 void stack_check_canary(const G* g) noexcept;
 
 // The goroutine whose guard contains `address`, or null. Async-signal-safe.

@@ -66,6 +66,7 @@ void set_errno(int value) noexcept { errno = value; }
 
 int start_thread(pthread_t* thread, void* (*f)(void*), void* arg) noexcept {
   constexpr std::size_t least = 256 * 1024;
+  errno_stays keep;
   pthread_attr_t attr;
   if (int error = pthread_attr_init(&attr)) return error;
   std::size_t size;

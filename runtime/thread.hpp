@@ -59,6 +59,19 @@ void set_this_thread(thread_state* ts) noexcept;
 WEFT_NOINLINE int get_errno() noexcept;
 WEFT_NOINLINE void set_errno(int value) noexcept;
 
+// For system calls that the runtime makes while it switches, or for others: a goroutine's errno stays. The thread
+// remains the same meanwhile.
+class errno_stays {
+ public:
+  errno_stays() noexcept : before_(get_errno()) {}
+  ~errno_stays() { set_errno(before_); }
+  errno_stays(const errno_stays&) = delete;
+  errno_stays& operator=(const errno_stays&) = delete;
+
+ private:
+  const int before_;
+};
+
 // pthread_create, with a stack that is large enough for weft's own work, whatever `ulimit -s` says.
 int start_thread(pthread_t* thread, void* (*f)(void*), void* arg) noexcept;
 

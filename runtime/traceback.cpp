@@ -86,11 +86,13 @@ void trace_parked(const G* g, trace* out) noexcept {
   if (unw_init_local(&cursor, &context) != 0) return;
   walk(&cursor, out, 0, true);
 #else
-  // The chain of frame records: {previous, return address}.
+  // The chain of frame records: {previous, return address}. Code without frame pointers may have left anything there.
   collector frames(out);
-  while (frame && reinterpret_cast<const std::byte*>(frame) < g->own_stack->hi) {
+  while (reinterpret_cast<const std::byte*>(frame + 2) <= g->own_stack->hi) {
     if (frame[1] == nullptr || !frames.add({frame[1]})) break;
-    frame = static_cast<void* const*>(frame[0]);
+    auto* previous = static_cast<void* const*>(frame[0]);
+    if (previous <= frame || reinterpret_cast<std::uintptr_t>(previous) % sizeof(void*) != 0) break;
+    frame = previous;
   }
   frames.finish();
 #endif

@@ -1,6 +1,7 @@
 #include "runtime/turns.hpp"
 
 #include "runtime/clock.hpp"
+#include "runtime/thread.hpp"
 
 #include <sched.h>
 #include <sys/syscall.h>
@@ -29,6 +30,7 @@ constexpr nanos usual_turn = 0;                  // the system's: about 3 ms
 constexpr nanos long_turn = 20 * millisecond;
 
 void set_turns(int tid, nanos length) noexcept {
+  errno_stays keep;
   attributes a;
   if (::syscall(SYS_sched_getattr, tid, &a, sizeof a, 0) != 0) return;
   if (a.policy != SCHED_OTHER && a.policy != SCHED_BATCH) return;

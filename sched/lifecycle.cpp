@@ -183,6 +183,9 @@ bool is_over(std::uint64_t run) noexcept {
 }
 
 void start_runtime(const scheduler_options& options) {
+  if (long bytes = ::sysconf(_SC_PAGESIZE); bytes != page) {
+    throw std::runtime_error(fmt::format("weft::run(): memory pages of {} bytes; weft needs those of {}", bytes, page));
+  }
   if (started.exchange(true, acquire)) throw std::logic_error("weft::run(): a runtime is running already");
   begin_as_only_copy();
   try {
@@ -266,7 +269,7 @@ void stop_runtime() noexcept {
   }
 
   // Those that take longer are joined in the next run() of this process.
-  join_gone_ms(std::max(deadline, nanotime() + time_to_end));
+  join_ms(take_gone_ms(), std::max(deadline, nanotime() + time_to_end));
 
   {
     lock_guard hold(sched.mutex);

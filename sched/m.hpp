@@ -77,6 +77,8 @@ struct alignas(cache_line) M : thread_state {
   list_links<M> in_all;       // sched
   list_links<M> in_detached;  // sched
   bool is_hog = false;        // sched: counted in sched.hogs
+  bool reported = false;      // sched, while detached: by WEFT_DEBUG=hogs
+  nanos held_since = 0;       // sched, while detached: when what it runs got the P that it lost
   bool leaves = false;        // this M: it idled for long, and its thread ends
   bool begins_idle = false;   // set before its thread starts
   int looks = 0;              // this M: so often it found work in the poller since it last stole (find.cpp)

@@ -68,10 +68,9 @@ inline void put_free_g(P* p, G* g) noexcept {
 }
 
 WEFT_NOINLINE stack* take_stacks_from_class(P* p) noexcept {
-  int e = get_errno();  // of the goroutine that is about to be left
+  errno_stays keep;
   stack* batch[p_cache];
   std::size_t n = stack_take(sched.default_stacks.load(relaxed), batch, sched.stack_cache);  // reserved
-  set_errno(e);
   while (n > 1) p->free_stacks.push(batch[--n]);
   return batch[0];
 }

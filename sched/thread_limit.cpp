@@ -4,6 +4,7 @@
 #include "sched/threads.hpp"
 
 #include <algorithm>
+#include <unistd.h>
 
 namespace weft::rt {
 
@@ -26,7 +27,7 @@ void warn_of_no_thread() noexcept {
                        at_the_limit ? "all" : "no thread could be started, and all", threads,
                        at_the_limit ? "More: weft::options::max_threads."
                                     : "Limits are `ulimit -u`, the cgroup's pids.max, and memory.");
-  print_error({text, std::min(r.size, sizeof text)});
+  write_without_waiting(STDERR_FILENO, {text, std::min(r.size, sizeof text)});
 }
 
 }  // namespace weft::rt

@@ -331,13 +331,13 @@ void note_gone(M* m) noexcept {
   sched.gone_ms.store(m, relaxed);
 }
 
-void join_gone_ms(nanos deadline) noexcept {
-  if (!sched.gone_ms.load(relaxed)) return;
-  M* gone;
-  {
-    lock_guard hold(sched.mutex);
-    gone = sched.gone_ms.exchange(nullptr, relaxed);
-  }
+M* take_gone_ms() noexcept {
+  if (!sched.gone_ms.load(relaxed)) return nullptr;
+  lock_guard hold(sched.mutex);
+  return sched.gone_ms.exchange(nullptr, relaxed);
+}
+
+void join_ms(M* gone, nanos deadline) noexcept {
   while (gone) {
     M* m = std::exchange(gone, gone->next_idle);
     if (ends_by(m->thread, deadline)) {

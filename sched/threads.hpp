@@ -31,7 +31,8 @@ bool take_p_for_want_of_thread(M* m) noexcept;  // m would sleep; false: threads
 
 // An M is gone when it has left the scheduler's loop. Its thread ends then, but for what destructors of the program's
 // thread_locals do there, which may take long, or wait for other goroutines.
-void note_gone(M* m) noexcept;               // under sched.mutex
-void join_gone_ms(nanos deadline) noexcept;  // frees those whose threads end by then; 0: have ended
+void note_gone(M* m) noexcept;                   // under sched.mutex
+M* take_gone_ms() noexcept;                      // all of them
+void join_ms(M* gone, nanos deadline) noexcept;  // frees those whose threads end by then; 0: have ended
 
 }  // namespace weft::rt

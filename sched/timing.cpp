@@ -28,9 +28,9 @@ bool comes_by(M* m, P* p) noexcept { return m && m->g == &m->g0 && p->runq.empty
 
 void armed(M* m, P* p, nanos when, bool earliest, bool punctual = true) noexcept {
   p->next_look.store(1, relaxed);  // the dispatcher plans anew
-  if (!earliest) return;
   // The rough clock is fresh where it matters: where Ms sleep in the poller and come back.
   if (punctual && when - sched.coarse_now.load(relaxed) <= punctual_wait) p->timers.expect_punctual(when);
+  if (!earliest) return;
   if (sched.last_poll.load(seq_cst) != 0 && comes_by(m, p)) return;
   wake_net_poller(when);
 }

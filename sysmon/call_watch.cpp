@@ -35,7 +35,7 @@ void call_watch::gone_on(const P* p, std::uint64_t tick, nanos now) noexcept {
 
 bool call_watch::blocks(const P* p, std::uint64_t tick, nanos now) noexcept {
   if (watched_ != p || tick_ != tick || now < next_look()) return false;
-  const bool found = used_ >= 0 && thread_time(tid_) == used_ && !thread_wants_processor(tid_);
+  const bool found = used_ >= 0 && thread_time(tid_) == used_ && look_at_thread(tid_) == thread_does::sleep;
   in_vain();
   if (found) looks_apart_ = 1;
   return found;

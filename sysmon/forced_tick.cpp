@@ -72,14 +72,13 @@ nanos next_forced_tick() noexcept {
 
 void force_tick_if_due(nanos now) noexcept {
   if (now < next_forced_tick()) return;
+  sched.last_forced_tick.store(now, relaxed);  // also if the last one is not over: the next comes a period later
   G* g;
   {
     lock_guard hold(sched.mutex);
     g = std::exchange(sched.housekeeper, nullptr);
   }
-  if (!g) return;
-  sched.last_forced_tick.store(now, relaxed);
-  ready(g);
+  if (g) ready(g);
 }
 
 }  // namespace weft::rt

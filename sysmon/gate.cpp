@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <unistd.h>
 #include <utility>
 
 namespace weft::rt {
@@ -56,7 +57,9 @@ void look_at_one_again() noexcept {
     sched.detached.push_back(m);
     regained = m->regained;
   }
-  bool computes = thread_wants_processor(m->tid);  // sysmon joins it: it exists
+  const thread_does what = look_at_thread(m->tid);  // sysmon joins it: it exists
+  if (what == thread_does::unknown) return;
+  const bool computes = what == thread_does::compute;
   lock_guard hold(sched.mutex);
   if (m->regained == regained && m->is_hog != computes) note_detached(m, computes);
 }
@@ -120,7 +123,7 @@ gate::verdict gate::judge(nanos now) const noexcept {
     lock_guard hold(sched.mutex);
     if (m->regained != on_trial_.regained) return verdict::blocks;  // or ends: it came by
   }
-  if (!thread_wants_processor(m->tid)) return verdict::blocks;
+  if (look_at_thread(m->tid) == thread_does::sleep) return verdict::blocks;
   nanos time = thread_time(m->tid);
   if (time < 0 || time - time_before_ >= computes_for || now - trial_began_ >= longest_trial) return verdict::computes;
   return verdict::none_yet;
@@ -153,7 +156,7 @@ void gate::warn() noexcept {
                             "weft: warning: {} goroutines compute or block on threads of their own, {} of them "
                             "compute; new goroutines begin slowly until some come back.\n",
                             sched.detached_ms.load(relaxed), sched.hogs.load(relaxed));
-  print_error({text, std::min(r.size, sizeof text)});
+  write_without_waiting(STDERR_FILENO, {text, std::min(r.size, sizeof text)});
 }
 
 }  // namespace weft::rt

@@ -7,7 +7,9 @@
 
 #include "sched/scheduler.hpp"
 
-#include <array>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 
 namespace weft::rt {
 
@@ -16,34 +18,33 @@ class hog_watch {
  public:
   explicit hog_watch(nanos threshold) noexcept : threshold_(threshold) {}  // 0: it does nothing
 
-  // Such a one loses its P also if nobody else wants that: only without one its goroutine's number and name may be read.
+  // Such a one loses its P also if nobody else wants that: only without one its goroutine's number and name may be
+  // read.
   bool is_one(nanos held) const noexcept { return threshold_ != 0 && held >= threshold_; }
 
   // Under sched.mutex: m, which runs the same goroutine since `since`, has just lost its P.
   void lost_its_p(M* m, nanos since) noexcept;
 
-  // Reports those whose time has come. To be called before Ms that have ended are freed.
+  // Reports those whose time has come.
   void look(nanos now) noexcept;
-  nanos next_look() const noexcept;
+  nanos next_look() const noexcept { return left_out_ != 0 ? std::min(next_, second_ends_) : next_; }
 
  private:
-  // A goroutine on a thread without a P. It can neither end nor become another one before it gets a P again.
   struct hold {
-    M* m;
-    std::uint32_t regained;  // M::regained; another value: that time is over
     nanos since;
     int tid;
     std::uint64_t id;
     char name[sizeof G::name];
     const void* spawn_pc;
   };
+  static constexpr std::size_t lines_per_second = 10;
 
+  std::size_t find_due(nanos now, hold* out, std::size_t most) noexcept;
   void print(const hold& h, nanos now) noexcept;
 
   const nanos threshold_;
-  std::array<hold, 64> holds_;
-  std::size_t count_ = 0;
-  int lines_ = 0;  // in the present second
+  nanos next_ = forever;   // nobody is due before
+  std::size_t lines_ = 0;  // in the present second
   nanos second_ends_ = 0;
   std::size_t left_out_ = 0;
 };

@@ -6,6 +6,7 @@
 #include "sysmon/sysmon.hpp"
 
 #include <iterator>
+#include <unistd.h>
 
 namespace weft::rt {
 
@@ -80,7 +81,7 @@ void trace_scheduler(nanos since_start) {
     write_gs(out);
     release_world();
   }
-  print_error({out.data(), out.size()});
+  write_without_waiting(STDERR_FILENO, {out.data(), out.size()});
 }
 
 }  // namespace weft::rt

@@ -1,6 +1,7 @@
 // The monitor, after Go's sysmon and retake.
 //
-// Its pauses between two looks:
+// Its pauses between two looks, to which the kernel adds up to 50 µs (without that, by PR_SET_TIMERSLACK, nothing that
+// was measured became better):
 //
 //   it took a P a moment ago                     20 µs; after 50 looks in vain each is twice as long, up to 10 ms
 //   no P idles, and timers or descriptors wait   the same, up to 1 ms
@@ -14,7 +15,8 @@
 //   left behind in a call
 //   every P idles                                20 ms: one may be taken and get stuck. 10 ms if nobody helps
 //   the forced tick is due before, or the        until then
-//   memory of free stacks (cooling.hpp)
+//   memory of free stacks (cooling.hpp), or a
+//   line of a trace
 //
 // Once every P idles and nothing ran since the last look, or while the world is stopped, it sleeps on a note: until
 // half of the forced tick's period has passed, the next line of a trace or of the hogs, the next look at a suspected
@@ -142,7 +144,7 @@ class look_pauses {
     const bool may_be_hurried = !woken && end > rested_;
     if (may_be_hurried) sched.sysmon_pauses.store(true, relaxed);
     if (!woken) sched.sysmon_pause.sleep_until(end);
-    // Whoever wakes sysmon to stop it, or for SIGQUIT, has said so before: it is seen after the exchange, seq_cst.
+    // Whoever wakes sysmon to stop it, or for SIGQUIT, has said so before: it is seen after the exchange, all seq_cst.
     sched.sysmon_pause.clear();
     if (sched.sysmon_pauses.exchange(false, seq_cst) || !may_be_hurried) return;
     hurried_ = true;
@@ -214,7 +216,7 @@ bool take_from_running(P* p, std::uint64_t tick, nanos now, bool overdue, hog_wa
   sched.preemptions_taken.fetch_add(1, relaxed);
   sched.detachments.fetch_add(1, relaxed);
   time_is_up(p);
-  note_detached(m, thread_wants_processor(m->tid));
+  note_detached(m, look_at_thread(m->tid) != thread_does::sleep);
   if (take_turn_away(p)) {
     r.newcomer = {m, m->regained, p->turn_kind, true};
   } else if (!r.newcomer.m && p->began.at == dispatches(p)) {
@@ -271,8 +273,8 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs, call_watch& calls) noex
 void follow_cpus_if_due(nanos now, nanos* next) noexcept {
   if (!sched.follow_cpus.load(relaxed) || now < *next) return;
   *next = now + follow_cpus_every;
-  std::uint32_t n = std::min(count_cpus(), max_procs);
-  if (n == sched.procs.load(relaxed)) return;
+  const std::uint32_t before = sched.procs.load(relaxed), n = std::min(count_cpus(before), max_procs);
+  if (n == before) return;
   try {
     set_procs(n, who_sets::sysmon);
   } catch (const std::bad_alloc&) {
@@ -335,7 +337,7 @@ void run_monitor() noexcept {
   hog_watch hogs(sched.options.hog_threshold);
   call_watch calls;
   cooling stacks(start);
-  while (!the_monitor.stop.load(acquire)) {
+  while (!the_monitor.stop.load(seq_cst)) {
     if (idle_rounds == 0) {
       interval = shortest_pause;
     } else if (idle_rounds > rounds_before_backoff) {
@@ -343,9 +345,9 @@ void run_monitor() noexcept {
     }
     // All Ps idle until main begins.
     const nanos pause = dispatched == before_main ? interval : next_pause(interval, last);
-    const nanos until_next = std::min(next_forced_tick(), stacks.next_batch()) - nanotime();
+    const nanos until_next = std::min({next_forced_tick(), stacks.next_batch(), next_trace}) - nanotime();
     between.pause(std::min(pause, std::max(until_next, shortest_pause)));
-    if (the_monitor.quit.load(acquire)) quit();
+    if (the_monitor.quit.load(seq_cst)) quit();
     nanos now = nanotime();
     std::uint64_t before = std::exchange(dispatched, all_dispatches());
     if ((before == dispatched && all_idle() && !nobody_helps() && !newcomers.shall_open()) ||
@@ -369,6 +371,7 @@ void run_monitor() noexcept {
         wakep(help::to_poll);
       }
     }
+    M* const gone = take_gone_ms();  // so that the gate has seen of each of them that it came back
     last = retake(now, overdue, hogs, calls);
     hogs.look(now);
     newcomers.look(now, last.detached, last.newcomer, last.has_turn);
@@ -376,10 +379,10 @@ void run_monitor() noexcept {
     force_tick_if_due(now);
     stacks.look(now);
     follow_cpus_if_due(now, &next_cpus);
-    join_gone_ms(0);
+    join_ms(gone, 0);
     if (now >= next_trace) {
       trace_scheduler(now - start);
-      next_trace = now + trace_period;
+      next_trace = std::max(next_trace + trace_period, now);
     }
   }
 }
@@ -420,7 +423,7 @@ bool request_quit() noexcept {
 void stop_sysmon() noexcept {
   {
     lock_guard hold(sched.mutex);
-    the_monitor.stop.store(true, release);
+    the_monitor.stop.store(true, seq_cst);
     sched.sysmon_note.wakeup();
   }
   sched.sysmon_pause.wakeup();

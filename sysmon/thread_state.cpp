@@ -84,12 +84,13 @@ constexpr system_call system_calls[] = {
 
 }  // namespace
 
-bool thread_wants_processor(int tid) noexcept {
+thread_does look_at_thread(int tid) noexcept {
   char buffer[256];
   std::string_view text = read_about(tid, "stat", buffer, sizeof buffer);
   // "1234 (name with any bytes) R ...": the state follows the last parenthesis.
   auto end_of_name = text.rfind(')');
-  return end_of_name != text.npos && text.substr(end_of_name).starts_with(") R");
+  if (end_of_name == text.npos) return thread_does::unknown;
+  return text.substr(end_of_name).starts_with(") R") ? thread_does::compute : thread_does::sleep;
 }
 
 nanos thread_time(int tid) noexcept {
@@ -112,7 +113,13 @@ std::string_view describe_thread(int tid, char* buffer, std::size_t size) noexce
                                              : fmt::format_to_n(buffer, size, "in system call {}", number);
     return {buffer, std::min(size, r.size)};
   }
-  return text.starts_with("running") || thread_wants_processor(tid) ? "computing" : "asleep in the kernel";
+  if (text.starts_with("running")) return "computing";
+  switch (look_at_thread(tid)) {
+    case thread_does::compute: return "computing";
+    case thread_does::sleep: return "asleep in the kernel";
+    case thread_does::unknown: break;
+  }
+  return "computing or asleep in the kernel";
 }
 
 }  // namespace weft::rt

@@ -4,12 +4,19 @@
 #include "runtime/clock.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 namespace weft::rt {
 
-// True: it runs or waits for a processor. False: it sleeps, or cannot be looked at. Some 10 µs.
-bool thread_wants_processor(int tid) noexcept;
+enum class thread_does : std::uint8_t {
+  compute,  // it runs, or waits for a processor
+  sleep,    // in a call of the kernel
+  unknown,  // it cannot be looked at: no /proc, or no descriptor is left
+};
+
+// Some 10 µs.
+thread_does look_at_thread(int tid) noexcept;
 
 // The processor time that it has used so far; negative: it cannot be looked at.
 nanos thread_time(int tid) noexcept;

@@ -1,7 +1,7 @@
 // When a sleep shall end, so that many wake together. Waking a thread costs the processor more than most goroutines do
 // that it is woken for: 1000 that sleep some milliseconds, each woken to the microsecond, keep a processor busy with
 // nothing else. So where sleeps begin so often that they would meet there, they end at the points of a grid: later, by
-// an eighth of the sleep and half a millisecond at most, or by 1/128 of it and 4 ms. A few sleepers end on time, each.
+// an eighth of the sleep and half a millisecond at most, or by 1/128 of it and 1 ms. A few sleepers end on time, each.
 //
 // How many meet is told by how often sleeps began here of late, and not by how many timers are pending: most of those
 // are time limits, which nobody will wake for.
@@ -51,7 +51,7 @@ class sleep_crowd {
     begun_ = 0;
   }
 
-  static constexpr nanos widest_short = nanos{1} << 19, widest_long = nanos{1} << 22;
+  static constexpr nanos widest_short = nanos{1} << 19, widest_long = nanos{1} << 20;
   static constexpr nanos window = nanos{1} << 23;
   static constexpr nanos meet = 1;  // of this P, at each point
 

@@ -123,10 +123,11 @@ void timer_heap::insert(timer* t) noexcept {
 
 // Lowers earliest_change to `when`. True: it did, so a sleeper may sleep too long.
 bool timer_heap::note_earlier(nanos when) noexcept {
-  nanos old = earliest_change_.load(relaxed);
+  // seq_cst: after the timer was taken (rebuild). And it pairs with the sleeper, which publishes how long it will sleep
+  // and then reads this (wake_when).
+  nanos old = earliest_change_.load(seq_cst);
   while (old == 0 || when < old) {
-    // seq_cst: pairs with the sleeper, which publishes how long it will sleep and then reads this (wake_when).
-    if (earliest_change_.compare_exchange_weak(old, when, seq_cst, relaxed)) return true;
+    if (earliest_change_.compare_exchange_weak(old, when, seq_cst, seq_cst)) return true;
   }
   return false;
 }
@@ -291,7 +292,7 @@ void timer_heap::rebuild() {
   for (std::size_t i = 0; i < heap_.size();) {
     if (i + ahead < heap_.size()) __builtin_prefetch(heap_[i + ahead].t, 1);
     timer* t = heap_[i].t;
-    timer_status s = t->status.load(acquire);
+    timer_status s = t->status.load(seq_cst);  // after the hint was cleared
     switch (s) {
       case deleted:
         if (!take_out(t)) continue;

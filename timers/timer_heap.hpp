@@ -12,13 +12,14 @@
 //     modified_earlier;
 //   - who clears earliest_change (rebuild, with the lock) first lowers head_when to the value it clears, clears by
 //     compare-and-swap, and reads the states after that: a timer made earlier before the swap is folded into head_when,
-//     one made earlier after it lowers the hint again;
+//     one made earlier after it lowers the hint again. All four seq_cst: the changer takes the timer (modifying), then
+//     reads the hint; if that is the value that the swap clears, the swap comes later, and the state is seen;
 //   - who reads (wake_when, no lock) reads earliest_change first: if it sees the cleared hint, it sees the lowered head
 //     (release/acquire on earliest_change);
 //   - whoever lowers earliest_change has the sleeper told; whoever finds it as low already need not. An earlier
 //     head_when is no excuse, as it may be a stopped timer's: the sleeper reads the old change; the change is lowered;
 //     the stopped head is cleaned out, and head_when rises; the sleeper reads that: too late on both;
-//   - head_when and the count are set to their true values when the lock is released.
+//   - head_when is set to its true value when the lock is released, and the count too, but while a function runs.
 // The model of the states and the hints is tests/model/timer.pml.
 #pragma once
 
@@ -73,8 +74,10 @@ class timer_heap {
   bool worth_rebuilding(std::size_t entries) const noexcept { return deleted_count() > entries / 2; }
 
   // Somebody waits for `when` who wants to be on time: a short sleep, a fast ticker. What an M that sleeps for this
-  // heap does with it is up to it; the latest such time is kept, roughly.
-  void expect_punctual(nanos when) noexcept { punctual_until_.store(when, relaxed); }
+  // heap does with it is up to it; the latest such time is kept.
+  void expect_punctual(nanos when) noexcept {
+    if (punctual_until_.load(relaxed) < when) punctual_until_.store(when, relaxed);
+  }
   nanos punctual_until() const noexcept { return punctual_until_.load(relaxed); }
 
   // --- take the lock

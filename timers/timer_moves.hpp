@@ -86,11 +86,12 @@ constexpr bool is_legal_move(timer_states from, timer_status to) noexcept {
                                const char* caller = __builtin_FUNCTION()) noexcept;
 
 // Takes t, which was `seen` a moment ago, one of From. False: somebody else was faster.
-// acq_rel: the fields written in one state are seen in the next.
+// The fields written in one state are seen in the next. seq_cst: who makes a timer earlier takes it first, and reads
+// the hint then (timer_heap.hpp).
 template <timer_states From, timer_status To>
   requires(is_legal_move(From, To))
 [[nodiscard]] bool try_move(timer* t, timer_status seen) noexcept {
-  return t->status.compare_exchange_strong(seen, To, acq_rel, relaxed);
+  return t->status.compare_exchange_strong(seen, To, seq_cst, relaxed);
 }
 
 template <timer_status From, timer_status To>

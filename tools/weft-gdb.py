@@ -77,7 +77,8 @@ def goroutines():
 class ParkedUnwinder(Unwinder):
     """Puts a parked goroutine's frames behind the innermost frame of the selected thread."""
 
-    REGISTERS = {"i386:x86-64": ("rip", "rsp", "rbp"), "aarch64": ("pc", "sp", "x29")}
+    # On other machines the caller's stack pointer is not known from what switch_to keeps.
+    REGISTERS = {"i386:x86-64": ("rip", "rsp", "rbp")}
 
     def __init__(self):
         super().__init__("weft-parked-goroutine")
@@ -109,6 +110,9 @@ class ParkedUnwinder(Unwinder):
             print("    it has not begun")
             return
         gdb.newest_frame().select()
+        machine = gdb.newest_frame().architecture().name()
+        if machine not in self.REGISTERS:
+            raise gdb.GdbError(f"a parked goroutine's frames can be shown on x86-64 only, not on {machine}")
         self.goes_on_as = (int(gdb.parse_and_eval("(unsigned long)$sp")), registers)
         gdb.invalidate_cached_frames()
         try:

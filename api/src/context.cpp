@@ -327,6 +327,7 @@ context_node* context_make(context_node* parent, std::int64_t deadline) {
 }
 
 void context_cancel(context_node* n, std::exception_ptr cause) noexcept {
+  see_to_deadline(static_cast<cancel_node*>(n));  // which may have passed while nothing ran
   cancel(static_cast<cancel_node*>(n), cancel_state::canceled, cause);
 }
 

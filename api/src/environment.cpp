@@ -122,7 +122,7 @@ rt::scheduler_options effective_options(const options& o) {
   if (o.max_threads == 0) throw std::invalid_argument("weft::options::max_threads: 0");
   out.procs = o.procs != 0 ? o.procs : procs_of_environment();
   out.follow_cpus = out.procs == 0;
-  if (out.follow_cpus) out.procs = std::min(rt::count_cpus(), rt::max_procs);
+  if (out.follow_cpus) out.procs = std::min(rt::count_cpus(0), rt::max_procs);
   out.stack_size = o.stack_size;
   out.max_threads = o.max_threads;
   out.measure_stacks = o.measure_stacks;

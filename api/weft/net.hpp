@@ -23,7 +23,8 @@
 //                         end throws in them: they take the error code, or are waited for first.
 //   deadlines             a point in time, for all calls that follow and for one that waits now; a past one wakes it at
 //                         once, time_point::max() means none. No call fails before it, and who waits is woken
-//                         within microseconds where a processor is free.
+//                         within microseconds where a processor is free; an accept() while the process has no
+//                         descriptor left, and its close(), within 20 ms.
 //   Boost                 a stream is a SyncReadStream and a SyncWriteStream of Boost.Asio, and the next layer of a
 //                         websocket::stream of Beast's: read_some and write_some also take Asio's buffer sequences, and
 //                         boost::system::error_code, which then compares with boost::asio::error: eof, timed_out,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include <weft/weft.hpp>
 
@@ -19,6 +20,7 @@ constexpr std::string_view guest = "guest";               // and a number: who h
 constexpr std::chrono::nanoseconds patience = 200ms;      // with a client whose outbox is full, until it has emptied it
 constexpr std::chrono::nanoseconds longest_wait = 200ms;  // for a turn, where somebody in the room is late
 constexpr std::chrono::milliseconds look_again = 1ms;     // whether an outbox has room now
+constexpr std::size_t longest_list_line = 500;
 constexpr std::string_view the_end = "* The server stops. Goodbye.";
 constexpr std::string_view help =
     "* What you type goes to everybody in your room. Commands:\n"
@@ -143,16 +145,27 @@ void hub::list_people(client& c) {
   for (const auto& [id, other] : clients_) {
     if (other.room == c.room) names.insert(other.nick);
   }
-  std::string line = "* In #" + c.room + ":";
-  for (const std::string& name : names) line += ' ' + name;
-  tell(c, line);
+  tell_list(c, "* In #" + c.room + ":", names);
 }
 
 void hub::list_rooms(client& c) {
   std::map<std::string, int> people;
   for (const auto& [id, other] : clients_) ++people[other.room];
-  std::string line = "* Rooms:";
-  for (const auto& [room, n] : people) line += " #" + room + " (" + std::to_string(n) + ")";
+  std::vector<std::string> rooms;
+  for (const auto& [room, n] : people) rooms.push_back("#" + room + " (" + std::to_string(n) + ")");
+  tell_list(c, "* Rooms:", rooms);
+}
+
+// In lines of a bounded length, as an outbox is bounded in lines.
+void hub::tell_list(client& c, std::string_view head, const auto& items) {
+  std::string line(head);
+  for (const std::string& item : items) {
+    if (line.size() + 1 + item.size() > longest_list_line) {
+      tell(c, line);
+      line = "* ";
+    }
+    line += ' ' + item;
+  }
   tell(c, line);
 }
 

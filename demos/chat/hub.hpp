@@ -87,6 +87,7 @@ class hub {
   void list_rooms(client& c);
 
   void tell(client& c, std::string_view line);
+  void tell_list(client& c, std::string_view head, const auto& items);
   void tell_room(const std::string& room, std::string_view line, const client* but = nullptr);
   void remove(client_map::iterator c, std::string_view to_it, std::string_view to_room);
 

@@ -29,12 +29,14 @@ int main(int argc, char** argv) try {
       [&] {
         demo::server server("weft-chat", options);
         const weft::chan<chat::event> inbox(64);
-        const weft::task<void> hub =
-            weft::spawn({.name = "hub"}, [&] { chat::hub(inbox, server.stop().asked, idle_limit).run(); });
+        // Not a task, which keeps an exception until somebody waits: without its hub the program had better end.
+        weft::wait_group hub;
+        hub.go({.name = "hub"}, [&] { chat::hub(inbox, server.stop().asked, idle_limit).run(); });
 
         server.serve(
             [&](weft::net::tcp_stream& peer, const demo::stop_stages&) { chat::serve_client(peer, inbox, queue); });
-        inbox.close();  // the hub ends, and its task is waited for
+        inbox.close();  // the hub ends
+        hub.wait();
       },
       {.procs = options.procs});
 } catch (const std::exception& e) {

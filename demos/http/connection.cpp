@@ -33,7 +33,7 @@ void connection::serve() {
 // Reads a request, its body included. False: no more requests come. Throws bad_request.
 bool connection::read_request() {
   request_parser parser(request_, settings_.size);
-  std::optional<weft::time_point> due;  // counts once we have to wait for the rest
+  std::optional<weft::time_point> begins_by, due;  // counted once we have to wait, for its first byte and for the rest
 
   while (!parser.done()) {
     // A client that asks before it sends a body gets its answer instead: we have no use for the body.
@@ -49,7 +49,8 @@ bool connection::read_request() {
       if (taken > 0) continue;
     }
     if (!parser.begun()) {
-      if (!wait_for_request()) return false;
+      if (!begins_by) begins_by = clock::now() + settings_.idle_timeout;
+      if (!wait_for_request(*begins_by)) return false;
     } else {
       if (!due) due = clock::now() + settings_.request_timeout;
       if (!wait_for_rest(*due)) return false;
@@ -58,9 +59,9 @@ bool connection::read_request() {
   return true;
 }
 
-bool connection::wait_for_request() {
+bool connection::wait_for_request(weft::time_point due) {
   std::error_code ec;
-  return fill(clock::now() + settings_.idle_timeout, ec) > 0;
+  return fill(due, ec) > 0;
 }
 
 bool connection::wait_for_rest(weft::time_point due) {

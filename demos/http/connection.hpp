@@ -39,7 +39,7 @@ class connection {
 
  private:
   bool read_request();
-  bool wait_for_request();
+  bool wait_for_request(weft::time_point due);
   bool wait_for_rest(weft::time_point due);
   std::size_t fill(weft::time_point deadline, std::error_code& ec);
   void linger();

@@ -106,18 +106,18 @@ void server::serve(const connection_handler& handler) {
 void server::accept_all(const connection_handler& handler) {
   while (true) {
     std::error_code ec;
-    weft::net::tcp_stream s = listener_.accept(ec);
-    if (stop_.asked.err()) return;
-    if (ec) {
-      std::fprintf(stderr, "%s: accept: %s\n", name_.c_str(), ec.message().c_str());
-      weft::sleep(100ms);
-      continue;
-    }
     try {
-      serving_.go({.name = "connection"}, [this, &handler, s = std::move(s)]() mutable { serve_one(s, handler); });
+      weft::net::tcp_stream s = listener_.accept(ec);
+      if (stop_.asked.err()) return;
+      if (!ec) {
+        serving_.go({.name = "connection"}, [this, &handler, s = std::move(s)]() mutable { serve_one(s, handler); });
+        continue;
+      }
     } catch (const std::bad_alloc&) {
-      std::fprintf(stderr, "%s: no memory for another connection\n", name_.c_str());
+      ec = std::make_error_code(std::errc::not_enough_memory);
     }
+    std::fprintf(stderr, "%s: accept: %s\n", name_.c_str(), ec.message().c_str());
+    weft::sleep(100ms);
   }
 }
 

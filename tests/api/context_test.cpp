@@ -230,8 +230,8 @@ TEST_CASE("context: deadlines") {
 }
 
 TEST_CASE("context: a deadline holds beyond the run() in which it was set") {
-  weft::context passes, comes;
-  weft::cancel_function keep_one, keep_other;
+  weft::context passes, comes, cancelled_late;
+  weft::cancel_function keep_one, keep_other, cancel_late;
   weft::run([&] {
     auto a = weft::with_timeout(weft::background(), 20ms);
     passes = a.ctx;
@@ -239,9 +239,14 @@ TEST_CASE("context: a deadline holds beyond the run() in which it was set") {
     auto b = weft::with_timeout(weft::background(), 200ms);
     comes = b.ctx;
     keep_other = std::move(b.cancel);
+    auto c = weft::with_timeout(weft::background(), 20ms);
+    cancelled_late = c.ctx;
+    cancel_late = std::move(c.cancel);
   });
   std::this_thread::sleep_for(30ms);
   CHECK(passes.err() == std::errc::timed_out);
+  cancel_late();
+  CHECK(cancelled_late.err() == std::errc::timed_out);
   CHECK(!comes.err());
   weft::run([&] {
     auto below = weft::with_timeout(comes, 1h);

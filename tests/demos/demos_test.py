@@ -364,6 +364,15 @@ def http_timeouts(program):
             check(r.status == 408 and 0.4 < time.monotonic() - began < 5)
             check(read_all(idle) == b"" and time.monotonic() - began >= 0.9, "idle from the start")
             check(len(parse_responses(read_all(used))) == 1, "idle after a request")
+        with demo.connect() as empty:
+            began = time.monotonic()
+            try:
+                while time.monotonic() - began < PATIENCE:
+                    empty.sendall(b"\r\n")
+                    time.sleep(0.3)
+            except OSError:
+                pass
+            check(time.monotonic() - began < PATIENCE - 1, "empty lines are no request")
         with demo.connect() as slow:
             slow.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhel")
             check(parse_responses(read_all(slow))[0].status == 408, "a slow body")
@@ -507,6 +516,15 @@ def chat_crowd(program):
         check(ann.expect("In #lobby:").count("guest") == 1, "and is dropped")
         for s in crowd:
             s.close()
+
+    with Demo(program) as demo:
+        crowd = [Client(demo, f"twenty-letters-are{i:02}") for i in range(40)]
+        crowd[0].say("/who")
+        who = crowd[0].expect("In #lobby:")
+        check(len(who) <= 500, "a long answer comes in lines", len(who))
+        crowd[0].say("/rooms")
+        crowd[0].expect("#lobby (40)")
+        check("twenty-letters-are39" in " ".join(crowd[0].log), "and is whole")
 
     with Demo(program, "--grace", "1") as demo:
         crowd = deaf_crowd(demo, 30)

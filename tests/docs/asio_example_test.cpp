@@ -14,11 +14,13 @@ namespace http = boost::beast::http;
 void serve(weft::net::tcp_stream s) {
   boost::beast::flat_buffer buffer;
   http::request<http::string_body> request;
-  http::read(s, buffer, request);
+  boost::system::error_code ec;
+  http::read(s, buffer, request, ec);
+  if (ec) return;  // the client is gone, or sent what is no request
   http::response<http::string_body> response(http::status::ok, request.version());
   response.body() = "you asked for " + std::string(request.target());
   response.prepare_payload();
-  http::write(s, response);
+  http::write(s, response, ec);
 }
 
 void accept_all(weft::net::tcp_listener& l) {

@@ -4,6 +4,7 @@
 // Kills these mutants (tests/mutants): starve-*.
 //
 // Linked with --wrap, so that the system can refuse threads.
+#include "runtime/thread.hpp"
 #include "tests/go/helpers.hpp"
 #include "tests/support/catch.hpp"
 
@@ -23,7 +24,9 @@ std::atomic<bool> no_threads{false};
 extern "C" {
 int __real_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
 int __wrap_pthread_create(pthread_t* t, const pthread_attr_t* a, void* (*f)(void*), void* arg) {
-  return no_threads.load() ? EAGAIN : __real_pthread_create(t, a, f, arg);
+  if (!no_threads.load()) return __real_pthread_create(t, a, f, arg);
+  errno = EAGAIN;  // of the calls of the kernel that it makes
+  return EAGAIN;
 }
 }
 
@@ -359,4 +362,26 @@ TEST_CASE("starvation: one is pinned to the thread that another wants to be tied
         w.wait();
       },
       {.procs = 1, .max_threads = 2});
+}
+
+TEST_CASE("starvation: a thread that is refused changes no goroutine's errno") {
+  std::atomic<int> wrong{0};
+  weft::run(
+      [&] {
+        no_threads = true;
+        weft::wait_group w;
+        for (int i = 0; i < 4; ++i) {
+          w.go([&wrong, i] {
+            for (auto end = clock::now() + 50ms; clock::now() < end;) {
+              weft::rt::set_errno(100 + i);
+              weft::yield();
+              if (weft::rt::get_errno() != 100 + i) ++wrong;
+            }
+          });
+        }
+        w.wait();
+        no_threads = false;
+      },
+      {.procs = 2});
+  CHECK(wrong == 0);
 }

@@ -3,11 +3,13 @@
 #include "runtime/cgroup.hpp"
 #include "runtime/cpus.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/no_descriptors.hpp"
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <system_error>
 
 namespace {
 
@@ -194,4 +196,12 @@ TEST_CASE("cgroup: paths with spaces and colons") {
   CHECK(c.quota() == 2);
 }
 
-TEST_CASE("cgroup: on this machine there is at least one processor") { CHECK(weft::rt::count_cpus() >= 1); }
+TEST_CASE("cgroup: on this machine there is at least one processor") { CHECK(weft::rt::count_cpus(0) >= 1); }
+
+TEST_CASE("cgroup: a quota that cannot be read for want of descriptors is the presumed one") {
+  const unsigned all = weft::rt::count_cpus(0);
+  weft::test::no_descriptors none;
+  CHECK_THROWS_AS(weft::rt::cgroup_cpu_quota(""), std::system_error);
+  CHECK(weft::rt::count_cpus(1) == 1);
+  CHECK(weft::rt::count_cpus(0) >= all);
+}

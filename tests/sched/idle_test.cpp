@@ -2,7 +2,7 @@
 // of its steps is done where it calls another file: the linker puts functions of this test in between.
 //
 // Kills these mutants (tests/mutants): doze-*, comes-by-*, poller-no-second-look, pin-poller-does-not-look,
-// crumbs-end-the-doze.
+// crumbs-end-the-doze, punctual-*.
 
 #include "netpoll/netpoll.hpp"
 #include "sched/io.hpp"
@@ -439,4 +439,26 @@ TEST_CASE("comes_by: not if the goroutine runs on") {
         something.stop();
       },
       {.procs = 2});
+}
+
+TEST_CASE(
+    "idle: who sleeps for at most 10 ms is waited for punctually, also behind an earlier one, and the latest counts") {
+  weft::run(
+      [] {
+        const rt::timer_heap& timers = rt::sched.all_ps[0].load()->timers;
+        const auto sleep_in_background = [](weft::wait_group& w, std::chrono::milliseconds d) {
+          w.go([d] { weft::sleep(d); });
+          weft::yield();
+        };
+        weft::wait_group w;
+        sleep_in_background(w, 4ms);
+        const rt::nanos first = timers.punctual_until();
+        sleep_in_background(w, 9ms);  // not the earliest
+        const rt::nanos second = timers.punctual_until();
+        CHECK(second > first + rt::millisecond);
+        sleep_in_background(w, 1ms);  // the earliest, and not the latest
+        CHECK(timers.punctual_until() == second);
+        w.wait();
+      },
+      {.procs = 1});
 }

@@ -3,6 +3,7 @@
 #include "sched/alone.hpp"
 #include "sched/find.hpp"
 #include "sched/runqueues.hpp"
+#include "sysmon/thread_state.hpp"
 
 #include <weft/weft.hpp>
 
@@ -301,7 +302,9 @@ long __wrap_syscall(long number, ...) {
 }
 
 // What /proc knows of a thread.
-bool __wrap__ZN4weft2rt22thread_wants_processorEi(int) { return present->random().below(2) == 0; }
+rt::thread_does __wrap__ZN4weft2rt14look_at_threadEi(int) {
+  return static_cast<rt::thread_does>(present->random().below(3));
+}
 rt::nanos __wrap__ZN4weft2rt11thread_timeEi(int) { return interleaving::now(); }
 
 }  // extern "C"

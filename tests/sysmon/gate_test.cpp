@@ -21,7 +21,7 @@ namespace rt = weft::rt;
 namespace {
 
 constexpr int no_thread = -7;
-bool wants_processor;
+rt::thread_does does;
 rt::nanos used;
 
 // Beside as many hogs as close the gate. Main keeps its P, so that sysmon's own gate has nothing to look at.
@@ -29,7 +29,7 @@ class court {
  public:
   court() {
     rt::sched.hogs.fetch_add(hogs_, rt::relaxed);
-    wants_processor = true;
+    does = rt::thread_does::compute;
     used = 5 * rt::millisecond;
     defendant_.tid = no_thread;
     CHECK(rt::withhold_turn());  // it had the turn, and now the gate has
@@ -89,9 +89,9 @@ constexpr rt::nanos a_look = 10 * rt::millisecond;
 
 }  // namespace
 
-extern "C" bool __real__ZN4weft2rt22thread_wants_processorEi(int);
-extern "C" bool __wrap__ZN4weft2rt22thread_wants_processorEi(int tid) {
-  return tid == no_thread ? wants_processor : __real__ZN4weft2rt22thread_wants_processorEi(tid);
+extern "C" rt::thread_does __real__ZN4weft2rt14look_at_threadEi(int);
+extern "C" rt::thread_does __wrap__ZN4weft2rt14look_at_threadEi(int tid) {
+  return tid == no_thread ? does : __real__ZN4weft2rt14look_at_threadEi(tid);
 }
 
 extern "C" rt::nanos __real__ZN4weft2rt11thread_timeEi(int);
@@ -108,11 +108,25 @@ TEST_CASE("gate: one that waits for a processor is on trial, and nobody begins m
       used += 3 * rt::microsecond;
       c.look_after(a_look);
     }
-    wants_processor = false;
+    does = rt::thread_does::sleep;
     c.look_after(a_look);
     CHECK(c.somebody_may_begin());
     CHECK(!c.is_suspect());
     CHECK(!c.suspects_wait());
+  });
+}
+
+TEST_CASE("gate: one that cannot be looked at is on trial, as one that waits for a processor") {
+  weft::run([] {
+    court c;
+    does = rt::thread_does::unknown;
+    used += 199 * rt::microsecond;
+    c.look_after(a_look);
+    CHECK(!c.somebody_may_begin());
+    CHECK(!c.is_suspect());
+    used += rt::microsecond;
+    c.look_after(a_look);
+    CHECK(c.is_suspect());
   });
 }
 
@@ -167,7 +181,7 @@ TEST_CASE("gate: while threads run short nobody begins, whatever the verdict; 10
       court c;
       c.threads_run_short(true);
       used += computes * rt::second;
-      wants_processor = computes;
+      does = computes ? rt::thread_does::compute : rt::thread_does::sleep;
       for (int i = 0; i < 100; ++i) {
         c.look_after(a_look);
         CHECK(!c.somebody_may_begin());
@@ -199,7 +213,7 @@ TEST_CASE("gate: threads run short while the next of a kind waits: others wait u
 TEST_CASE("gate: one that blocks in a call gives the turn to the next, but not while threads run short") {
   weft::run([] {
     court c;
-    wants_processor = false;
+    does = rt::thread_does::sleep;
     c.look_after(a_look);
     CHECK(c.somebody_may_begin());
     c.another_blocks();
@@ -255,7 +269,7 @@ TEST_CASE("gate: when four have lost their Ps that had begun without the turn, a
     c.others_lose_their_ps(&a, &b, &kind);
     c.look_after(a_look);
     CHECK(all_wait());
-    wants_processor = false;
+    does = rt::thread_does::sleep;
     c.look_after(a_look);
     CHECK(!all_wait());
     CHECK(c.somebody_may_begin());

@@ -18,7 +18,7 @@ int set_nodelay_on(int fd, bool on) noexcept { return sys::set_option(fd, IPPROT
 
 // With several addresses, none of them may use up all the time; but two seconds are worth a try.
 rt::nanos share_of(rt::nanos deadline, std::size_t addresses_left) noexcept {
-  if (deadline == rt::forever || addresses_left == 1) return deadline;
+  if (deadline == rt::forever) return deadline;
   rt::nanos left = time_until(deadline);
   if (left <= 0) return deadline;
   return deadline - left + std::min(left, std::max(left / static_cast<rt::nanos>(addresses_left), 2 * rt::second));
@@ -41,8 +41,11 @@ descriptor* connect_to(std::string_view address, rt::nanos deadline, const conte
   rt::throw_if_not_running("a socket");
   ec.clear();
   std::vector<endpoint> all = resolve_address(address, purpose::connect, deadline, ctx, ec);
+  rt::nanos last = deadline;  // of both: when the time is up that they share
+  if (auto at = ctx.deadline()) last = std::min(last, weft::detail::any_point(*at).ns());
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (descriptor* d = connect_to(all[i], share_of(deadline, all.size() - i), ctx, ec)) return d;
+    const rt::nanos until = i + 1 < all.size() ? share_of(last, all.size() - i) : deadline;
+    if (descriptor* d = connect_to(all[i], until, ctx, ec)) return d;
     if (ctx.err() || ec == std::errc::operation_canceled) break;  // the latter: run() is over
   }
   return nullptr;

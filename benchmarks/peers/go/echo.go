@@ -49,8 +49,9 @@ func echo(c net.Conn, buffer []byte) {
 	check(err)
 }
 
-// talk measures exchange, called on all of the connections at once, full times altogether, and how long one takes.
-func talk(j *job, conns []net.Conn, full int, exchange func(c net.Conn)) {
+// talk measures exchange, called on all of the connections at once, full times altogether, and how long one takes. Each
+// connection has a buffer.
+func talk(j *job, conns []net.Conn, full, bufferSize int, exchange func(c net.Conn, buffer []byte)) {
 	var times []time.Duration
 	j.measure(j.count(full, len(conns)), func(n int) {
 		each := n / len(conns)
@@ -66,10 +67,11 @@ func talk(j *job, conns []net.Conn, full int, exchange func(c net.Conn)) {
 			wg.Add(1)
 			go func() {
 				defer wg.Done()
+				buffer := make([]byte, bufferSize)
 				<-gate
 				last := start
 				for k := 0; k < each; k++ {
-					exchange(c)
+					exchange(c, buffer)
 					now := time.Now()
 					of[i] = append(of[i], now.Sub(last))
 					last = now
@@ -100,10 +102,7 @@ func echoOn(j *job, n, messages int) {
 	conns := connectAll(startEchoServer(), connections(n))
 	time.Sleep(50 * time.Millisecond) // all are accepted
 	j.note("bytes_per_connection", float64(residentBytes()-before)/float64(len(conns)))
-	talk(j, conns, messages, func(c net.Conn) {
-		var buffer [messageSize]byte
-		echo(c, buffer[:])
-	})
+	talk(j, conns, messages, messageSize, echo)
 }
 
 func init() {

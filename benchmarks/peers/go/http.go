@@ -21,10 +21,9 @@ func startHTTPServer() string {
 	return l.Addr().String()
 }
 
-func get(c net.Conn) {
+func get(c net.Conn, buffer []byte) {
 	_, err := c.Write(request)
 	check(err)
-	var buffer [1024]byte
 	for have := 0; ; {
 		n, err := c.Read(buffer[have:])
 		check(err)
@@ -36,7 +35,7 @@ func get(c net.Conn) {
 }
 
 func httpOn(j *job, n, requests int) {
-	talk(j, connectAll(startHTTPServer(), connections(n)), requests, get)
+	talk(j, connectAll(startHTTPServer(), connections(n)), requests, 1024, get)
 }
 
 func init() {

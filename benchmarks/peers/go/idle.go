@@ -21,20 +21,6 @@ func monotonic() int64 {
 	return t.Nano()
 }
 
-// tick is what the other process of wake_idle does: it sends what time it is, once a millisecond.
-func tick(port, count string) {
-	c := connect("127.0.0.1:" + port)
-	n, err := strconv.Atoi(count)
-	check(err)
-	for i := 0; i < n; i++ {
-		time.Sleep(time.Millisecond)
-		var message [8]byte
-		binary.LittleEndian.PutUint64(message[:], uint64(monotonic()))
-		_, err := c.Write(message[:])
-		check(err)
-	}
-}
-
 func init() {
 	workloads["idle"] = func(j *job) {
 		seconds := j.count(4, 1)
@@ -59,7 +45,8 @@ func init() {
 		check(err)
 		_, port, err := net.SplitHostPort(l.Addr().String())
 		check(err)
-		other := exec.Command("/proc/self/exe", "ticks", port, strconv.Itoa(n))
+		// The same sender for all peers: it sends what time it is, once a millisecond.
+		other := exec.Command(os.Getenv("BENCH_TICKS"), "ticks", port, strconv.Itoa(n))
 		other.Stderr = os.Stderr
 		check(other.Start())
 		c, err := l.Accept()

@@ -2,7 +2,6 @@
 //
 //	PROGRAM WORKLOAD PROCS [SCALE]     runs one and prints one line of JSON
 //	PROGRAM list                       prints the names of its workloads
-//	PROGRAM ticks PORT COUNT           is started by wake_idle
 package main
 
 import (
@@ -26,10 +25,6 @@ func main() {
 		for _, name := range names {
 			fmt.Println(name)
 		}
-		return
-	}
-	if len(os.Args) == 4 && os.Args[1] == "ticks" {
-		tick(os.Args[2], os.Args[3])
 		return
 	}
 	if len(os.Args) != 3 && len(os.Args) != 4 {

@@ -1,4 +1,3 @@
-use std::io::Write;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,16 +15,6 @@ fn monotonic() -> i64 {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
     t.tv_sec * 1_000_000_000 + t.tv_nsec
-}
-
-/// What the other process of wake_idle does: it sends what time it is, once a millisecond.
-pub fn tick(port: u16, count: usize) {
-    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.set_nodelay(true).unwrap();
-    for _ in 0..count {
-        std::thread::sleep(Duration::from_millis(1));
-        stream.write_all(&monotonic().to_le_bytes()).unwrap();
-    }
 }
 
 async fn idle(j: &mut Job) {
@@ -46,7 +35,8 @@ async fn wake_idle(j: &mut Job) {
     let n = j.count(1000, 1000);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let mut other = Command::new("/proc/self/exe")
+    // The same sender for all peers: it sends what time it is, once a millisecond.
+    let mut other = Command::new(std::env::var("BENCH_TICKS").unwrap())
         .args(["ticks", &port.to_string(), &n.to_string()])
         .spawn()
         .unwrap();

@@ -2,7 +2,6 @@
 //!
 //!     PROGRAM WORKLOAD PROCS [SCALE]     runs one and prints one line of JSON
 //!     PROGRAM list                       prints the names of its workloads
-//!     PROGRAM ticks PORT COUNT           is started by wake_idle
 
 #[macro_use]
 mod job;
@@ -60,10 +59,6 @@ fn main() -> ExitCode {
         for (name, _) in ALL.iter().copied().flatten() {
             println!("{name}");
         }
-        return ExitCode::SUCCESS;
-    }
-    if args.len() == 4 && args[1] == "ticks" {
-        idle::tick(args[2].parse().expect("a port"), args[3].parse().expect("a count"));
         return ExitCode::SUCCESS;
     }
     if args.len() != 3 && args.len() != 4 {

@@ -1,0 +1,94 @@
+// Connecting to a name that has several addresses, the first of which does not answer. The names are ours.
+
+#include "tests/support/catch.hpp"
+
+#include <weft/weft.hpp>
+
+#include <arpa/inet.h>
+#include <chrono>
+#include <cstdint>
+#include <iterator>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <string>
+#include <sys/socket.h>
+#include <unistd.h>
+
+using namespace std::chrono_literals;
+
+namespace {
+
+sockaddr_in address_of(const char* host, std::uint16_t port) {
+  sockaddr_in a{};
+  a.sin_family = AF_INET;
+  a.sin_port = htons(port);
+  inet_pton(AF_INET, host, &a.sin_addr);
+  return a;
+}
+
+// What every name has.
+constexpr const char* dead = "127.0.0.2";
+constexpr const char* alive = "127.0.0.1";
+sockaddr_in found[2];
+addrinfo results[2];
+
+// Listens, and has no room for one more connection.
+class full {
+ public:
+  explicit full(std::uint16_t port) : at_(address_of(dead, port)) {
+    REQUIRE(::bind(listener_, reinterpret_cast<sockaddr*>(&at_), sizeof at_) == 0);
+    REQUIRE(::listen(listener_, 0) == 0);
+    for (int fd : waiting_) static_cast<void>(::connect(fd, reinterpret_cast<sockaddr*>(&at_), sizeof at_));
+  }
+  ~full() {
+    ::close(listener_);
+    for (int fd : waiting_) ::close(fd);
+  }
+  full(const full&) = delete;
+  full& operator=(const full&) = delete;
+
+ private:
+  static int any() { return ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); }
+  sockaddr_in at_;
+  int listener_ = any();
+  int waiting_[4] = {any(), any(), any(), any()};
+};
+
+}  // namespace
+
+extern "C" {
+int getaddrinfo(const char*, const char* service, const addrinfo*, addrinfo** out) {
+  const auto port = static_cast<std::uint16_t>(std::stoi(service));
+  found[0] = address_of(dead, port);
+  found[1] = address_of(alive, port);
+  for (std::size_t i = 0; i < std::size(found); ++i) {
+    results[i] = {};
+    results[i].ai_family = AF_INET;
+    results[i].ai_socktype = SOCK_STREAM;
+    results[i].ai_addr = reinterpret_cast<sockaddr*>(&found[i]);
+    results[i].ai_addrlen = sizeof found[i];
+    results[i].ai_next = i + 1 < std::size(found) ? &results[i + 1] : nullptr;
+  }
+  *out = results;
+  return 0;
+}
+void freeaddrinfo(addrinfo*) {}
+}
+
+TEST_CASE("connect: the addresses of a name share the time, be it a time limit's or a context's") {
+  weft::run([] {
+    auto l = weft::net::tcp_listener::bind(std::string(alive) + ":0");
+    const std::uint16_t port = l.local_endpoint().port();
+    const full first(port);
+    const std::string name = "a.name:" + std::to_string(port);
+    for (bool with_context : {false, true}) {
+      CAPTURE(with_context);
+      std::error_code ec;
+      const auto [ctx, cancel] = weft::with_timeout(weft::background(), 4s);
+      auto s =
+          with_context ? weft::net::tcp_stream::connect(name, ctx, ec) : weft::net::tcp_stream::connect(name, 4s, ec);
+      CHECK(!ec);
+      CHECK(s.is_open());
+    }
+  });
+}

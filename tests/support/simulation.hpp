@@ -18,8 +18,8 @@
 //   s.add([&] { ... });       // one more thread
 //   REQUIRE(s.run() == "");
 //
-// When a seed has failed, weft is not in order any more, and no further one is tried. A seed does the same again only if
-// those before it did, at the same addresses, as which bell a lock has hangs on its address: try `setarch -R`.
+// When a seed has failed, weft is not in order any more, and no further one is tried. A seed does the same again only
+// if those before it did, at the same addresses, as which bell a lock has hangs on its address: try `setarch -R`.
 #pragma once
 
 #include "tests/support/interleave.hpp"

@@ -1,7 +1,6 @@
 #include "runtime/asymmetric.hpp"
 
 #include "runtime/fatal.hpp"
-#include "runtime/thread.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -27,7 +26,7 @@ bool membarrier_works() noexcept {
 void heavy_barrier() noexcept {
   full_fence();
   if (!membarrier_works()) return;
-  errno_stays keep;
+  const int saved = errno;  // of a goroutine, perhaps
   // Once registered, only a passing lack of memory can fail it, or a filter of system calls that was set since.
   while (::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) {
     if (errno != ENOMEM) {
@@ -35,6 +34,7 @@ void heavy_barrier() noexcept {
     }
     ::sched_yield();
   }
+  errno = saved;
 }
 
 }  // namespace weft::rt

@@ -13,7 +13,9 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
+#include <utility>
 
 namespace weft::rt {
 
@@ -26,6 +28,7 @@ struct poller {
   atomic<bool> initialized{false};
   int epoll_fd = -1;
   int break_fd = -1;
+  int alarm_fd = -1;
   // Whether a break is under way: the eventfd was written and not drained yet.
   atomic<std::uint32_t> breaking{0};
   atomic<bool> no_pwait2{false};
@@ -113,6 +116,27 @@ void handle_events(const epoll_event* events, int n, bool drain, g_list& woken) 
   }
 }
 
+void close_all() noexcept {
+  poller& p = the_poller;
+  for (int* fd : {&p.epoll_fd, &p.break_fd, &p.alarm_fd}) {
+    if (*fd >= 0) ::close(std::exchange(*fd, -1));
+  }
+}
+
+// 0 or an errno value; then some of them are open.
+int open_all() noexcept {
+  poller& p = the_poller;
+  if ((p.epoll_fd = ::epoll_create1(EPOLL_CLOEXEC)) < 0) return errno;
+  if ((p.break_fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0) return errno;
+  if ((p.alarm_fd = ::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) < 0) return errno;
+  epoll_event want{};
+  want.events = EPOLLIN;  // level-triggered: a break stays until a blocking poll drains it
+  want.data.u64 = 0;
+  if (::epoll_ctl(p.epoll_fd, EPOLL_CTL_ADD, p.break_fd, &want) != 0) return errno;
+  p.breaking.store(0, relaxed);
+  return poll_open_again();
+}
+
 // In the child of a fork(). What it would share with its parent: each would be told of the other's descriptors, and
 // take them out when it closes its copies. Closed here, where the numbers are still known to be ours; the next
 // netpoll_init makes new ones.
@@ -120,9 +144,7 @@ void leave_to_parent() noexcept {
   poller& p = the_poller;
   if (!p.initialized.load(relaxed)) return;
   p.initialized.store(false, relaxed);
-  ::close(p.epoll_fd);
-  ::close(p.break_fd);
-  p.epoll_fd = p.break_fd = -1;
+  close_all();
 }
 
 }  // namespace
@@ -136,30 +158,8 @@ int netpoll_init() noexcept {
     if (int e = ::pthread_atfork(nullptr, nullptr, leave_to_parent)) return e;
     p.watches_forks = true;
   }
-  int ep = ::epoll_create1(EPOLL_CLOEXEC);
-  if (ep < 0) return errno;
-  int ev = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (ev < 0) {
-    int e = errno;
-    ::close(ep);
-    return e;
-  }
-  epoll_event want{};
-  want.events = EPOLLIN;  // level-triggered: a break stays until a blocking poll drains it
-  want.data.u64 = 0;
-  if (::epoll_ctl(ep, EPOLL_CTL_ADD, ev, &want) != 0) {
-    int e = errno;
-    ::close(ev);
-    ::close(ep);
-    return e;
-  }
-  p.epoll_fd = ep;
-  p.break_fd = ev;
-  p.breaking.store(0, relaxed);
-  if (int e = poll_open_again()) {
-    p.epoll_fd = p.break_fd = -1;
-    ::close(ev);
-    ::close(ep);
+  if (int e = open_all()) {
+    close_all();
     return e;
   }
   p.initialized.store(true, release);
@@ -167,6 +167,8 @@ int netpoll_init() noexcept {
 }
 
 bool netpoll_initialized() noexcept { return the_poller.initialized.load(acquire); }
+
+int netpoll_alarm() noexcept { return the_poller.alarm_fd; }
 
 int netpoll_add(int fd, poll_desc* pd, std::uint32_t tag) noexcept {
   epoll_event want{};

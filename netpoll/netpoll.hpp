@@ -1,5 +1,6 @@
 // The poller's contract. Behind it on Linux: one epoll instance, edge-triggered, each descriptor added once for
-// both directions, an eventfd for break, deadlines in nanoseconds where the kernel can (epoll_pwait2, 5.11).
+// both directions, an eventfd for break, a timerfd for sysmon, deadlines in nanoseconds where the kernel can
+// (epoll_pwait2, 5.11).
 //
 // Any thread may poll; one may block at a time (the scheduler sees to that).
 #pragma once
@@ -17,6 +18,9 @@ struct poll_desc;
 // anew. 0 or an errno value.
 int netpoll_init() noexcept;
 bool netpoll_initialized() noexcept;
+
+// A timerfd that comes and goes with the poller, for sysmon's alarm.
+int netpoll_alarm() noexcept;
 
 // delay < 0: until something happens; 0: look; > 0: at most so many ns. Appends the goroutines that can go on;
 // the caller readies them.

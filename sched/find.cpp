@@ -4,6 +4,7 @@
 
 #include "netpoll/netpoll.hpp"
 #include "runtime/deadline_clock.hpp"
+#include "sched/burst.hpp"
 #include "sched/io.hpp"
 #include "sched/newcomers.hpp"
 #include "sched/park.hpp"
@@ -183,10 +184,11 @@ bool doze(M* m) noexcept {
   return false;
 }
 
-// A dozer is counted as spinning, but does not look.
+// A dozer is counted as spinning, and whoever has promised to do what there is, but does not look.
 bool may_spin() noexcept {
   std::uint32_t look = sched.spinning.load(relaxed);
   if (look > 0 && sched.dozer.load(relaxed)) --look;
+  if (look > 0 && sched.promiser.load(relaxed)) --look;
   return 2 * look < sched.procs.load(relaxed) - sched.idle_ps.load(relaxed);
 }
 
@@ -276,6 +278,7 @@ bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
     ready_all(woken);
     return false;
   }
+  begin_burst(m, now);
   if (G* first = woken.pop_front()) {
     first->set_state(g_state::waiting, g_state::runnable);
     p->count.wakeups.add();
@@ -387,6 +390,10 @@ G* find_runnable(M* m, place* from) noexcept {
       idle_p_put(p);  // S1
     }
     bool was_spinning = m->spinning.load(relaxed);
+    if (end_burst(m, now)) {
+      if (was_spinning) sched.spinning.fetch_sub(1, seq_cst);  // one of two
+      m->spinning.store(was_spinning = true, relaxed);
+    }
     if (was_spinning) {
       if (doze(m)) {
         what = thief_takes::crumbs_too;

@@ -99,8 +99,9 @@ void show_all_to_leak_sanitizer() noexcept {
       nullptr);
 }
 
-// What outlives a run() stays: `spinning`, since a thread that comes late may count in it still (start_new_m), and
-// foreign_poll_waiters, which are plain threads; but not in the child of a fork().
+// What outlives a run() stays: `spinning`, since a thread that comes late may count in it still (start_new_m), but not
+// for an M that was left behind with its promise (burst.cpp); and foreign_poll_waiters, which are plain threads; but
+// not in the child of a fork().
 void reset() noexcept {
   lock_guard hold(sched.mutex);
   sched.global.clear();
@@ -130,6 +131,8 @@ void reset() noexcept {
   sched.help_wanted.store(false, relaxed);
   sched.threads_lack.store(false, relaxed);
   sched.thread_refused.store(0, relaxed);
+  if (sched.promiser.exchange(nullptr, relaxed)) sched.spinning.fetch_sub(1, relaxed);
+  sched.burst_of.store(nullptr, relaxed);
   sched.poll_waiters.store(0, relaxed);
   sched.poll_until.store(0, relaxed);
   sched.last_poll.store(nanotime(), relaxed);

@@ -29,7 +29,8 @@
 //     protocol decides whether somebody else may help.
 //
 //     An M may doze between giving up its P and S2, still counted as spinning (find.cpp). What is hardly worth a theft
-//     is left to that one (steal.cpp).
+//     is left to that one (steal.cpp). One that came back from the poller may run goroutines while it counts as
+//     spinning, and S2 comes when it has nothing to run any more (burst.cpp).
 //
 //     While a goroutine moves from queue to queue, S3 may find it in neither. So whoever moves one does it in the order
 //     in which S3 looks (global_get: into the ring, then global_size), or makes it ready anew, with A2 (put_back,
@@ -43,6 +44,7 @@
 
 #include "sched/proc.hpp"
 
+#include "sched/burst.hpp"
 #include "sched/find.hpp"
 #include "sched/hazard.hpp"
 #include "sched/latency.hpp"
@@ -151,6 +153,7 @@ void wakep(help h) noexcept {
     if (h == help::now && sched.dozer.load(seq_cst)) rouse_dozer();
     return;
   }
+  if (promise_to_do_it_all()) return;
   P* p;
   std::uint64_t run;
   {
@@ -186,12 +189,16 @@ void start_spinning(M* m) noexcept {
 
 void resetspinning(M* m) noexcept {
   m->spinning.store(false, relaxed);
+  one_spins_less();
+}
+
+void one_spins_less() noexcept {
   sched.spinning.fetch_sub(1, seq_cst);  // S2
   if (sched.idle_ps.load(seq_cst) == 0) return;
   if (queued what = look_at_queues(); what != queued::nothing) {  // S3
     wakep(what == queued::work ? help::now : help::soon);
   } else if (poller_is_wanted()) {
-    wakep(help::to_poll);  // while this M runs a goroutine
+    wakep(help::to_poll);  // while this M, or that of a burst, runs a goroutine
   }
 }
 
@@ -295,6 +302,7 @@ void m_main(M* m) noexcept {
   place from;
   while (G* g = schedule(m, &from)) execute(m, g, from == place::next);
   if (m->spinning.load(relaxed)) sched.spinning.fetch_sub(1, seq_cst);
+  if (end_burst(m, nanotime())) sched.spinning.fetch_sub(1, seq_cst);
 
   lock_guard hold(sched.mutex);
   if (m->p.load(relaxed)) {

@@ -15,6 +15,7 @@ enum class help : std::uint8_t { now, soon, to_poll };
 void wakep(help h = help::now) noexcept;
 void start_spinning(M* m) noexcept;
 void resetspinning(M* m) noexcept;
+void one_spins_less() noexcept;  // and if there is work it wakes another one
 
 // Nobody sleeps in the poller, and a timer is due within `horizon`; or somebody waits for a descriptor. Who has
 // something else to do leaves later timers to sysmon: it asks, too, every 20 ms at least, and will find them within

@@ -2,6 +2,7 @@
 // scheduler::mutex.
 #pragma once
 
+#include "runtime/alarm_clock.hpp"
 #include "runtime/lock.hpp"
 #include "runtime/never_destroyed.hpp"
 #include "sched/m.hpp"
@@ -87,6 +88,13 @@ struct scheduler {
   atomic<std::uint32_t> foreign_poll_waiters{0};   // threads that do
   atomic<nanos> coarse_now{0};
 
+  // The M that came back from the poller last and has something to run still, and its promise (burst.cpp).
+  atomic<M*> burst_of{nullptr};
+  atomic<nanos> burst_began{0};
+  atomic<std::uint32_t> short_bursts{0};  // in a row, the last ones
+  atomic<M*> promiser{nullptr};           // counted as spinning; whoever swaps it for null has that count
+  atomic<nanos> promise_due{0};           // until when it holds
+
   alignas(cache_line) lock mutex{lock_rank::sched};
   // sched:
   g_queue global;
@@ -127,7 +135,7 @@ struct scheduler {
 
   // sysmon: it pauses between two looks, and sleeps deeply while every P idles.
   atomic<bool> sysmon_pauses{false};  // for long, and may be hurried
-  note sysmon_pause;
+  alarm_clock sysmon_pause;
   bool sysmon_waits = false;  // sched
   bool suspect_dead = false;  // sched: all sleep, and only a thread that weft did not start could wake one
   note sysmon_note;

@@ -16,26 +16,27 @@
 //   every P idles                                20 ms: one may be taken and get stuck. 10 ms if nobody helps
 //   the forced tick is due before, or the        until then
 //   memory of free stacks (cooling.hpp), or a
-//   line of a trace
+//   line of a trace, or a promise (burst.cpp)
 //
-// Once every P idles and nothing ran since the last look, or while the world is stopped, it sleeps on a note: until
-// half of the forced tick's period has passed, the next line of a trace or of the hogs, the next look at a suspected
-// deadlock or at free stacks, is due or, if nobody sleeps in the poller, a timer is. Whoever takes a P out of idle
-// wakes it (idle_p_get). A program that only idles between its timers is looked after every 20 ms: waking a thread for
-// each of its wake-ups would cost more than they do, and looking every 10 ms a tenth of what they do. Policy and time
-// live here; what is done to Ps and Ms are verbs of sched.
+// Once every P idles, nothing ran since the last look and nobody has promised anything, or while the world is stopped,
+// it sleeps on a note: until half of the forced tick's period has passed, the next line of a trace or of the hogs, the
+// next look at a suspected deadlock or at free stacks, is due or, if nobody sleeps in the poller, a timer is. Whoever
+// takes a P out of idle wakes it (idle_p_get). A program that only idles between its timers is looked after every 20
+// ms: waking a thread for each of its wake-ups would cost more than they do, and looking every 10 ms a tenth of what
+// they do. Policy and time live here; what is done to Ps and Ms are verbs of sched.
 //
-// Each round: 1. poll, if nobody did for 1 ms; 2. a timer is overdue, whose P may be stuck, or goroutines wait in the
-// global queue or to begin, or nobody polled, or sleeps for a timer that is due soon: start an M if a P idles; 3.
-// retake; 4. reports of WEFT_DEBUG=hogs (hogs.hpp); 5. the gate for newcomers (gate.hpp); 6. the forced tick; 7. the
-// memory of free stacks; 8. the number of processors, once a second; 9. Ms whose threads have ended are joined; 10.
-// WEFT_DEBUG=schedtrace.
+// Each round: 1. take over a promise that is due, and poll, if nobody did for 1 ms; 2. a timer is overdue, whose P may
+// be stuck, or goroutines wait in the global queue or to begin, or nobody polled, or sleeps for a timer that is due
+// soon: start an M if a P idles; 3. retake; 4. reports of WEFT_DEBUG=hogs (hogs.hpp); 5. the gate for newcomers
+// (gate.hpp); 6. the forced tick; 7. the memory of free stacks; 8. the number of processors, once a second; 9. Ms whose
+// threads have ended are joined; 10. WEFT_DEBUG=schedtrace.
 
 #include "sysmon/sysmon.hpp"
 
 #include "netpoll/netpoll.hpp"
 #include "runtime/cpus.hpp"
 #include "runtime/turns.hpp"
+#include "sched/burst.hpp"
 #include "sched/dump.hpp"
 #include "sched/find.hpp"
 #include "sched/io.hpp"
@@ -109,7 +110,9 @@ void deep_sleep(nanos deadline, nanos* suspicion) noexcept {
   {
     lock_guard hold(sched.mutex);
     // Once more: what was made ready since the last look, and found no thread, waits for sysmon.
-    if (!sched.world_stopping.load(relaxed) && (!all_idle() || nobody_helps() || newcomers_aside() != 0)) return;
+    if (!sched.world_stopping.load(relaxed) &&
+        (!all_idle() || nobody_helps() || newcomers_aside() != 0 || promise_due() != forever))
+      return;
     if (nanos timer = earliest_timer(); timer != 0 && sched.last_poll.load(relaxed) != 0) {
       deadline = std::min(deadline, timer);
     }
@@ -144,8 +147,7 @@ class look_pauses {
     const bool may_be_hurried = !woken && end > rested_;
     if (may_be_hurried) sched.sysmon_pauses.store(true, relaxed);
     if (!woken) sched.sysmon_pause.sleep_until(end);
-    // Whoever wakes sysmon to stop it, or for SIGQUIT, has said so before: it is seen after the exchange, all seq_cst.
-    sched.sysmon_pause.clear();
+    // Whoever wakes sysmon to stop it, or for SIGQUIT, has said so before, which is seen after this.
     if (sched.sysmon_pauses.exchange(false, seq_cst) || !may_be_hurried) return;
     hurried_ = true;
     rested_ = nanotime() + hurried_at_most_every;
@@ -345,7 +347,8 @@ void run_monitor() noexcept {
     }
     // All Ps idle until main begins.
     const nanos pause = dispatched == before_main ? interval : next_pause(interval, last);
-    const nanos until_next = std::min({next_forced_tick(), stacks.next_batch(), next_trace}) - nanotime();
+    const nanos until_next =
+        std::min({next_forced_tick(), stacks.next_batch(), next_trace, promise_due()}) - nanotime();
     between.pause(std::min(pause, std::max(until_next, shortest_pause)));
     if (the_monitor.quit.load(seq_cst)) quit();
     nanos now = nanotime();
@@ -361,6 +364,7 @@ void run_monitor() noexcept {
       suspicion = first_suspicion;
     }
     sched.coarse_now.store(now, relaxed);
+    if (take_promise_over(now)) one_spins_less();
     const bool nobody_polls = poll_if_nobody_did(now);
     bool overdue = work_is_overdue(now);
     if (sched.idle_ps.load(relaxed) != 0) {
@@ -399,7 +403,7 @@ void* monitor_thread(void*) noexcept {
 
 void start_sysmon() {
   the_monitor.stop.store(false, relaxed);
-  sched.sysmon_pause.clear();
+  sched.sysmon_pause.use(netpoll_alarm());
   the_monitor.serves.store(true, seq_cst);
   // It runs no user code: signals are for other threads.
   sigset_t all, before;

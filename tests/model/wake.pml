@@ -15,6 +15,8 @@
  * sysmon's other duties, which would find stranded work after 10 ms, are left out: the protocol has to do without.
  *   - -DDELAY: a doze ends only by a wake-up, or when nothing else moves; then, if a P idles, no work lies in the global
  *     queue or in a ring ("more than runnext is not delayed")
+ *   - with -DBURST, too: who came back from the poller may promise to do it all (sched/burst.cpp); whether its last
+ *     bursts were short is decided at random, and so is when sysmon takes a promise over
  *   - with -DCRUMBS, what a P holds may be crumbs (sched/steal.cpp); whether it is, each look answers at random
  *   - -DLIVE, with a search for non-progress cycles: the Ms do not look for work in vain for ever. No goroutine computes
  *     for ever then, so all work is done when nothing moves: a program can end
@@ -55,6 +57,7 @@ byte idle_ps;
 byte spinning;
 byte dozer = none;
 bool help_wanted;
+byte promiser = none;
 bool last_poll = true; /* false: 0, somebody blocks in the poller */
 bool in_idle_list[ps];
 byte idle_p_list;      /* its head, if it is not empty */
@@ -134,6 +137,10 @@ inline wake_to_poll() {
 
 inline wake_one(now) {
   if
+#ifdef BURST
+  :: atomic { spinning == 0 && in_burst -> spinning = 1 } /* B1 */
+    promiser = m
+#endif
   :: atomic { spinning == 0 -> spinning = 1 }
 #ifdef MUTANT_wakep_unlocks_first
     atomic { idle_p_get() }
@@ -229,6 +236,8 @@ inline look_and_take_p() {
 #define goes_to_the_poller false
 #endif
 
+#define may_spin (2 * (spinning - (promiser != none -> 1 : 0)) < ps - idle_ps)
+
 /* S3. After it q is the P for the work that was seen, or none. */
 inline recheck_queues() {
   look_at_queues();
@@ -273,6 +282,7 @@ inline put_next() {
 
 proctype M(byte m; byte p) {
   byte q = none;
+  bool in_burst;
   byte i, m2;
   bool h;
 #ifdef CRUMBS
@@ -303,9 +313,9 @@ top:
 #endif
   if
   :: m_spinning[m]
-  :: atomic { !m_spinning[m] && 2 * spinning < ps - idle_ps -> m_spinning[m] = true }
+  :: atomic { !m_spinning[m] && may_spin -> m_spinning[m] = true }
     spinning++
-  :: !m_spinning[m] && !(2 * spinning < ps - idle_ps) -> goto give_up
+  :: !m_spinning[m] && !may_spin -> goto give_up
   fi;
   /* steal_work */
   if
@@ -341,6 +351,19 @@ give_up:
     idle_p_put(p);
     p = none
   }
+#ifdef BURST
+  in_burst = false;
+  if /* B3 */
+  :: atomic { promiser == m -> promiser = none }
+#ifndef MUTANT_promise_forgotten
+    if
+    :: m_spinning[m] -> spinning--
+    :: !m_spinning[m] -> m_spinning[m] = true
+    fi
+#endif
+  :: promiser != m
+  fi;
+#endif
   if
   :: m_spinning[m]
   :: !m_spinning[m] -> goto recheck
@@ -414,7 +437,11 @@ end_polling:
   atomic {
     idle_p_get();
     if
+#ifdef BURST
+    :: q != none -> acquirep(); in_burst = true; goto found
+#else
     :: q != none -> acquirep(); goto found
+#endif
     :: else
     fi
   }
@@ -495,7 +522,8 @@ end_computing:
 }
 
 proctype foreign() {
-  byte n, q = none, m2;
+  byte n, q = none, m2, m = none;
+  bool in_burst;
   do
   :: n < foreigners -> atomic { n++; global_size++ } /* A1 */
     wake_if_idle(true)
@@ -511,11 +539,42 @@ proctype network() {
   od
 }
 
+#ifdef BURST
+/* sysmon, when the alarm rings */
+proctype watch() {
+  byte i, q = none, m2, m = none;
+  bool in_burst;
+#ifdef CRUMBS
+  bool c;
+#endif
+end_watching:
+  do
+  :: atomic { promiser != none -> promiser = none } /* B4 */
+    spinning--; /* S2 */
+#ifndef MUTANT_taken_over_in_vain
+    if
+    :: idle_ps != 0 ->
+      look_at_queues();
+      if
+      :: atomic { i != 0 -> i = 0 } wakep(true)
+      :: i == 0 && last_poll -> wake_to_poll()
+      :: i == 0 && !last_poll
+      fi
+    :: idle_ps == 0
+    fi
+#else
+    skip
+#endif
+  od
+}
+#endif
+
 #define held(i) (holder[i] != none && computes[holder[i]])
 
 #ifdef HANDOFF
 proctype sysmon() {
-  byte q = none, m2, i, s;
+  byte q = none, m2, i, s, m = none;
+  bool in_burst;
 #ifdef CRUMBS
   bool c;
 #endif
@@ -575,7 +634,7 @@ end_watching:
     assert(idle_ps == 0 || (global_size == 0 && runq_empty(0) && runq_empty(1)));
     assert((in_idle_list[0] || held(0)) && (in_idle_list[1] || held(1)));
     assert(idle_ps == in_idle_list[0] + in_idle_list[1]);
-    assert(spinning == 0 && dozer == none)
+    assert(spinning == 0 && dozer == none && promiser == none)
   }
 }
 
@@ -595,6 +654,9 @@ init {
     run foreign();
 #ifdef IO
     run network();
+#endif
+#ifdef BURST
+    run watch();
 #endif
 #ifdef HANDOFF
     run sysmon();

@@ -263,6 +263,45 @@ TEST_CASE("simulation: plain threads change timers while somebody goes to sleep 
   }
 }
 
+// Bursts (sched/burst.cpp): short ones, then one in which a goroutine computes, blocks or is taken its P while others
+// are made ready, by it and by a plain thread, and timers are due.
+TEST_CASE("simulation: who promises to do it all does, or sysmon sees to it") {
+  for (std::uint64_t seed = 0; seed < seeds(2000); ++seed) {
+    INFO("seed " << seed);
+    simulation s(seed);
+    chan<int> in(1);
+    s.add_weft([&] {
+      weft::wait_group w;
+      for (int i = 0; i < 3; ++i) {
+        w.go([&] {
+          for (int k = 0; k < 8; ++k) {
+            sleep_for(s.up_to(2) * 50 * microsecond + 50 * microsecond);
+            if (k < 4 || !s.one_in(4)) continue;
+            switch (s.random().below(4)) {
+              case 0: simulation::compute(s.up_to(300 * microsecond)); break;
+              case 1: weft::blocking([&] { simulation::compute(s.up_to(300 * microsecond)); }); break;
+              case 2: simulation::compute(s.up_to(30 * millisecond)); break;
+              default: weft::yield();
+            }
+          }
+        });
+      }
+      w.go([&] {
+        while (in.recv()) {}
+      });
+      w.wait();
+    });
+    s.add([&] {
+      for (int k = 0; k < 10; ++k) {
+        simulation::compute(s.up_to(60 * microsecond));
+        in.send_for(k, std::chrono::microseconds(20));
+      }
+      in.close();
+    });
+    REQUIRE(s.run() == "");
+  }
+}
+
 // "revoke", the Ps of system calls, and sysmon's way to them.
 TEST_CASE("simulation: a P is taken from goroutines that compute or block") {
   for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {

@@ -1,6 +1,7 @@
 #include "tests/support/simulation.hpp"
 
 #include "sched/alone.hpp"
+#include "sched/burst.hpp"
 #include "sched/find.hpp"
 #include "sched/runqueues.hpp"
 #include "sysmon/thread_state.hpp"
@@ -16,9 +17,11 @@
 #include <linux/futex.h>
 #include <map>
 #include <new>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 #include <utility>
 
@@ -85,6 +88,19 @@ long epoll_wait_until(int fd, epoll_event* events, int most, rt::nanos deadline)
   }
 }
 
+// sysmon's alarm. Whoever sets it wakes the sleeper, who looks when it rings now.
+rt::nanos alarm_rings = rt::forever;
+
+bool sleep_until_alarm(rt::nanos deadline) {
+  for (;;) {
+    rt::interleave_point();
+    interleaving::show_stores();
+    if (alarm_rings <= interleaving::now()) return true;
+    if (deadline <= interleaving::now()) return false;
+    interleaving::sleep_on(&alarm_rings, std::min(deadline, alarm_rings));
+  }
+}
+
 // A look of its own, not the scheduler's, which is what is tested. But for the rings of `crumbs`, a bit for each P, and
 // the global queue if there are any: it has what flowed over from them.
 bool work_in_rings(std::uint32_t crumbs) {
@@ -102,6 +118,7 @@ simulation::simulation(std::uint64_t seed) : interleaving(seed), procs_(1 + stat
   present = this;
   rt::sched.next_m_id = 1;  // their random numbers
   rt::alone_ended.store(rt::alone_ends::not_yet, rt::relaxed);
+  alarm_rings = rt::forever;
   stall_threads();
   keep_stores();
 }
@@ -163,6 +180,11 @@ std::string simulation::all_sleep() {
   if (sched.idle_ps.load(relaxed) == 0) return "";
   // Somebody has missed an unlock, and looks again soon (lock.cpp: barrier_after).
   if (std::ranges::any_of(lock_bells, [](const lock_bell& b) { return b.rings.load(relaxed) != 0; })) return "";
+  if (sched.promiser.load(relaxed)) {
+    // It pauses for 20 µs at least, and the kernel is told how long from now.
+    const bool watched = earliest_deadline_on(&alarm_rings) <= promise_due() + 25 * microsecond;
+    return watched ? "" : "somebody has promised to do what there is, and sysmon sleeps longer than that holds";
+  }
   if (sched.live_ms >= sched.options.max_threads && sched.idle_ms == 0 && !sched.dozer.load(relaxed)) {
     if (sched.last_poll.load(relaxed) != 0) return "";
     if (work_in_rings(0)) return "a goroutine is queued, no thread can be had, and one sleeps in the poller";
@@ -265,6 +287,20 @@ int __wrap_clock_gettime(clockid_t clock, timespec* t) {
   t->tv_sec = static_cast<time_t>(interleaving::now() / rt::second);
   t->tv_nsec = static_cast<long>(interleaving::now() % rt::second);
   return 0;
+}
+
+int __wrap_timerfd_settime(int, int, const itimerspec* at, itimerspec*) {
+  rt::interleave_point();
+  interleaving::show_stores();
+  const rt::nanos when = test::to_nanos(at->it_value);
+  test::alarm_rings = when == 0 ? rt::forever : when;
+  interleaving::wake(&test::alarm_rings, INT_MAX);
+  return 0;
+}
+int __wrap_ppoll(pollfd* fds, nfds_t, const timespec* timeout, const sigset_t*) {
+  const bool rings = test::sleep_until_alarm(interleaving::now() + test::to_nanos(*timeout));
+  fds->revents = rings ? POLLIN : 0;
+  return rings ? 1 : 0;
 }
 
 ssize_t __real_write(int fd, const void* data, std::size_t size);

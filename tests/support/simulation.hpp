@@ -1,15 +1,17 @@
 // All of weft, with its Ms, its monitor and its poller, in interleavings that a seed decides.
 //
 // The library's own sources are compiled with -DWEFT_INTERLEAVE and a run queue for four goroutines. Its threads are
-// those of interleave.hpp; pthread_create, futexes, the clock, nanosleep and epoll are ours (simulation.cpp). Time goes
-// on a little with each look at the clock, and from deadline to deadline when all threads sleep. Whenever they do, the
-// promises of append-check-wake, of the dozer and of the poller (sched/proc.cpp, sched/find.cpp) are looked after:
+// those of interleave.hpp; pthread_create, futexes, the clock, nanosleep, epoll and sysmon's alarm are ours
+// (simulation.cpp). Time goes on a little with each look at the clock, and from deadline to deadline when all threads
+// sleep. Whenever they do, the promises of append-check-wake, of the dozer and of the poller (sched/proc.cpp,
+// sched/find.cpp) are looked after:
 //
 //   - no goroutine is queued while a P idles, but what is some P's very next, or crumbs, while one dozes;
 //   - no M sleeps to which a goroutine is pinned that is ready;
 //   - somebody sleeps in the poller, no longer than until the earliest timer.
 //
-// But for when all the threads that there may be are held by goroutines.
+// But for when all the threads that there may be are held by goroutines, and while somebody has promised to do it all
+// (sched/burst.cpp): then sysmon sleeps no longer than the promise holds.
 //
 // So a lost wake-up is seen at once, also one that sysmon would repair a moment later.
 //

@@ -1,0 +1,139 @@
+// What an M does that promised to do it all, and what becomes of the promise (sched/burst.cpp). Whether a burst is a
+// short one is a matter of time, so each of these is tried until it is.
+//
+// Kills these mutants (tests/mutants): promise-*.
+
+#include "sched/burst.hpp"
+#include "sched/enter.hpp"
+#include "tests/sched/helpers.hpp"
+#include "tests/support/catch.hpp"
+
+#include <functional>
+
+using namespace weft::test;
+
+namespace {
+
+// Runs two goroutines that the same timer's wake-up makes ready, after short bursts. False: nothing was promised.
+bool burst_of_two(const std::function<void()>& first, const std::function<void()>& second) {
+  std::atomic<bool> promised{false};
+  std::atomic<int> begun{0};
+  const auto both = clock::now() + 3ms;
+  auto one = [&] {
+    weft::sleep_until(both);
+    if (begun++ == 0) {
+      promised = rt::sched.promiser.load(rt::seq_cst) == rt::this_m();
+      first();
+    } else {
+      second();
+    }
+  };
+  auto a = weft::spawn(one), b = weft::spawn(one);
+  std::this_thread::sleep_for(0ms);
+  rt::sched.short_bursts.store(rt::short_bursts_before, rt::relaxed);
+  a.join();
+  b.join();
+  return promised;
+}
+
+bool some_time(const std::function<bool()>& happens) {
+  for (int i = 0; i < 300; ++i) {
+    if (happens()) return true;
+  }
+  return false;
+}
+
+bool nobody_spins() {
+  return stay_until([] { return rt::sched.spinning.load(rt::seq_cst) == 0 && !rt::sched.promiser.load(rt::seq_cst); });
+}
+
+}  // namespace
+
+TEST_CASE("promise: kept without anybody's help") {
+  weft::run(
+      [] {
+        const bool kept = some_time([] {
+          if (!burst_of_two([] {}, [] {})) return false;
+          weft::sleep(a_moment);
+          // Whoever takes a promise over, or is late, takes the last short bursts for past.
+          return rt::sched.short_bursts.load(rt::relaxed) == rt::short_bursts_before;
+        });
+        CHECK(kept);
+        weft::no_preemption alone;
+        CHECK(nobody_spins());
+      },
+      {.procs = 2});
+}
+
+TEST_CASE("promise: while its M computes, another one runs what is ready") {
+  weft::run(
+      [] {
+        for (int i = 0; i < 5; ++i) {
+          std::atomic<bool> ran{false};
+          bool helped = true;
+          CHECK(some_time([&] {
+            ran = false;
+            return burst_of_two(
+                [&] {
+                  weft::no_preemption alone;
+                  helped = helped && stay_until(ran);
+                },
+                [&] { ran = true; });
+          }));
+          CHECK(helped);
+        }
+        weft::no_preemption alone;
+        CHECK(nobody_spins());
+      },
+      {.procs = 2});
+}
+
+TEST_CASE("promise: while its M computes, another one sleeps for the next timer and for descriptors") {
+  weft::run(
+      [] {
+        CHECK(some_time([] {
+          auto later = weft::after_func(30ms, [] {});
+          bool polled = false;
+          bool promised = burst_of_two(
+              [&] {
+                weft::no_preemption alone;
+                polled = stay_until([] { return rt::sched.last_poll.load(rt::seq_cst) == 0; }, 25ms);
+              },
+              [] {});
+          return promised && polled;
+        }));
+      },
+      {.procs = 2});
+}
+
+// The M blocks with its P, which sysmon takes.
+TEST_CASE("promise: whose M has lost its P ends in time") {
+  weft::run(
+      [] {
+        CHECK(some_time(
+            [] { return burst_of_two([] { weft::blocking([] { std::this_thread::sleep_for(5ms); }); }, [] {}); }));
+        weft::no_preemption alone;
+        CHECK(nobody_spins());
+      },
+      {.procs = 2});
+}
+
+// Its M was left behind by the run() in which it promised.
+TEST_CASE("promise: it does not outlive the run()") {
+  for (int i = 0; i < 3; ++i) {
+    weft::run(
+        [] {
+          static rt::M gone;
+          rt::sched.spinning.fetch_add(1);
+          rt::sched.promise_due = rt::forever;
+          rt::sched.promiser = &gone;
+        },
+        {.procs = 2});
+    weft::run(
+        [] {
+          weft::no_preemption alone;
+          CHECK(nobody_spins());
+        },
+        {.procs = 2});
+  }
+}

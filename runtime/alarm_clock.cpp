@@ -3,16 +3,17 @@
 #include "runtime/thread.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <poll.h>
 #include <sys/timerfd.h>
 #include <time.h>
 
 namespace weft::rt {
 
-void alarm_clock::set(nanos when) noexcept {
+bool alarm_clock::set(nanos when) noexcept {
   errno_stays keep;
   const itimerspec at{{}, {static_cast<time_t>(when / second), static_cast<long>(when % second)}};
-  ::timerfd_settime(fd_, TFD_TIMER_ABSTIME, &at, nullptr);
+  return ::timerfd_settime(fd_, TFD_TIMER_ABSTIME, &at, nullptr) == 0;
 }
 
 bool alarm_clock::sleep_until(nanos deadline) noexcept {
@@ -22,10 +23,17 @@ bool alarm_clock::sleep_until(nanos deadline) noexcept {
     pollfd rings{fd_, POLLIN, 0};
     const int n = ::ppoll(&rings, 1, &timeout, nullptr);
     if (n == 0) return false;
-    // Closed by somebody else: whoever sleeps in the poller says so soon. Until then this one does not run flat out.
-    if (n > 0 && !(rings.revents & POLLIN)) ::nanosleep(&timeout, nullptr);
+    const bool rang = n > 0 ? rings.revents == POLLIN : errno == EINTR;
+    // Forbidden to this process, or the descriptor is somebody else's by now, which whoever sleeps in the poller will
+    // say: no reason to run flat out.
+    if (!rang || !set(off)) {  // R1
+      deaf_.store(true, relaxed);
+      ::nanosleep(&timeout, nullptr);
+      return false;
+    }
+  } else {
+    set(off);  // R1
   }
-  set(off);                  // R1
   woken_.store(0, seq_cst);  // R2
   return true;
 }

@@ -1,5 +1,5 @@
 // A note (note.hpp) that others may also set to a time, again and again, without waking its sleeper: a timer of the
-// kernel's (timerfd). One thread sleeps; anybody wakes it; one at a time sets the time.
+// kernel's (timerfd). One thread sleeps; anybody wakes it, or sets the time: there is one, the last.
 //
 //     who wakes, or sets the time                  the sleeper
 //     W1  say why (a flag, a time)                 R1  the timer off
@@ -23,7 +23,10 @@ namespace weft::rt {
 class alarm_clock {
  public:
   // Before others know it. The descriptor, a timerfd by CLOCK_MONOTONIC, stays the caller's.
-  void use(int timer_fd) noexcept { fd_ = timer_fd; }
+  void use(int timer_fd) noexcept {
+    fd_ = timer_fd;
+    deaf_.store(false, relaxed);
+  }
 
   // By anybody, a signal's handler too. Keeps errno, as do the next two.
   void wakeup() noexcept {
@@ -31,7 +34,8 @@ class alarm_clock {
     set(at_once);
   }
 
-  void ring_at(nanos when) noexcept { set_unless_woken(when); }
+  // False: the kernel does not let us, and it will not ring.
+  bool ring_at(nanos when) noexcept { return set_unless_woken(when); }
   void ring_no_more() noexcept { set_unless_woken(off); }
 
   // By its sleeper: all that woke it before is one, and taken. False: `deadline` passed first.
@@ -40,13 +44,15 @@ class alarm_clock {
  private:
   static constexpr nanos at_once = 1, off = 0;
 
-  void set(nanos when) noexcept;
-  void set_unless_woken(nanos when) noexcept {
-    set(when);
+  bool set(nanos when) noexcept;
+  bool set_unless_woken(nanos when) noexcept {
+    const bool is_set = set(when);
     if (woken_.load(seq_cst) != 0) set(at_once);
+    return is_set && !deaf_.load(relaxed);
   }
 
   atomic<std::uint32_t> woken_{0};
+  atomic<bool> deaf_{false};  // its sleeper cannot hear the timer
   int fd_ = -1;
 };
 

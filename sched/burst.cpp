@@ -4,33 +4,41 @@
 // and mostly the first M is done before the other one is awake, which then finds nothing. A process that mostly idles
 // spends more on help than on its work.
 //
-// So an M whose bursts were short lately promises to do it all itself: it stays counted as spinning while it runs
-// goroutines, so that nobody else wakes one either, and sets sysmon's alarm, a matter of one system call. When it has
-// nothing to run any more, it takes the promise back, and does what every M does that spun in vain. If it is not done
-// in time, sysmon takes the promise over, and wakes an M.
+// So an M that alone holds a P, and whose bursts were short lately, promises to do it all itself: it stays counted as
+// spinning while it runs goroutines, so that nobody else wakes one either, and sets sysmon's alarm, a matter of one
+// system call. When it has nothing to run any more, it takes the promise back, and does what every M does that spun in
+// vain. If it is not done in time, sysmon takes the promise over, and wakes an M.
 //
-//     who makes work ready        the M of the burst                       sysmon
+//     who makes work ready        the M of the burst, with a P             sysmon
 //     A1  append it               B1  spinning: 0 to 1; promiser = it      R1  the alarm off (alarm_clock.hpp)
 //     A2  spinning != 0: wakes    B2  the alarm to promise_due             R3  promiser? pauses until promise_due
 //         nobody                      runs goroutines                      B4  promise_due has passed: swaps promiser
-//                                 B3  gives its P up (S1); swaps promiser      for null; S2; then looks as S3 does, and
+//                                 B3  gives its P up; swaps promiser           for null; S2; then looks as S3 does, and
 //                                     for null; S2, S3                         wakes one
 //
 //     One of B3 and B4 finds the promise, and S2 comes after it. If A2 reads the count of a promise, the S2 that ends
 //     it comes later in the single order of seq_cst operations, and the S3 after that sees A1. So work that is made
-//     ready meanwhile, by anybody, waits for `promise_lasts` at most, and so do timers and descriptors that nobody
-//     sleeps for. If R3 misses B1, B2 comes after R1 and wakes sysmon in time. sysmon does not sleep deeper than a
-//     pause while there is a promise: if it sleeps deeply when one is made, it is about to wake, as a P went out of
-//     idle before (idle_p_get), or was not idle, or the world stands still, and whoever starts it again wakes sysmon.
-//     An M that loses its P in a burst leaves its promise to sysmon; one that is left behind with it by a run(), to the
-//     next. The model is tests/model/wake.pml, -DBURST.
+//     ready meanwhile, by anybody, waits for `promise_lasts` at most, and for sysmon and an M to wake; and so do timers
+//     and descriptors that nobody sleeps for. If R3 misses B1, B2 comes after R1 and wakes sysmon in time.
+//     sysmon does not sleep deeper than a pause while there is a promise. It may sleep deeply when one is made only if
+//     the M took its P just now, which wakes it (idle_p_get), or if the world stands still, and whoever starts it again
+//     wakes it: hence a P is asked for.
+//     An M whose P is taken leaves its promise to sysmon; one that is left behind with it by a run(), to the next. The
+//     model is tests/model/wake.pml, -DBURST.
 //
-// A burst counts as short if it takes no longer than it takes to get help; one that is longer ends all promises until
-// enough short ones have followed. So where bursts are work for several processors, they get them as ever.
+// What a promise must not cost:
+//   - Parallel work. A burst counts as short if it is done in the time that help would take. One that is longer, or
+//     whose promise sysmon took over, ends all promises until enough short ones have followed, and each one taken over
+//     doubles how many are enough (four times as many halve it): where one burst in so many is work for several
+//     processors, it gets them as ever. Where several Ps are held already, nobody promises anything: others may depend
+//     on help for what they make ready.
+//   - Punctuality. Nobody promises anything if somebody wants to be on time for a timer meanwhile: for that one sleeps
+//     in the poller (netpoll/punctual.hpp).
 
 #include "sched/burst.hpp"
 
 #include "sched/enter.hpp"
+#include "sched/find.hpp"
 
 #include <algorithm>
 
@@ -40,10 +48,20 @@ namespace {
 
 constexpr nanos short_burst = 100 * microsecond;
 constexpr nanos promise_lasts = 150 * microsecond;
+constexpr std::uint32_t most_short_bursts_before = 1024;
+constexpr std::uint32_t many_times = 4;
 
 void count_burst(bool is_short) noexcept {
-  const std::uint32_t before = sched.short_bursts.load(relaxed);
-  sched.short_bursts.store(is_short ? std::min(before + 1, short_bursts_before) : 0, relaxed);
+  if (!is_short) return sched.short_bursts.store(0, relaxed);
+  const std::uint32_t n = sched.short_bursts.load(relaxed) + 1, enough = sched.short_bursts_before.load(relaxed);
+  sched.short_bursts.store(std::min(n, many_times * most_short_bursts_before), relaxed);
+  if (n >= many_times * enough) sched.short_bursts_before.store(std::max(enough / 2, short_bursts_at_first), relaxed);
+}
+
+// Somebody would be late if nobody slept in the poller until then.
+bool timer_comes_within(nanos d, nanos now) noexcept {
+  const nanos next = earliest_timer();
+  return next > now && next < now + d && wants_to_be_on_time(next);
 }
 
 // True: it was m's.
@@ -54,29 +72,32 @@ bool take_back(M* m) noexcept {
 }  // namespace
 
 void begin_burst(M* m, nanos now) noexcept {
+  P* p = m->p.load(relaxed);
+  sched.burst_p.store(p, relaxed);
+  sched.burst_dispatches.store(dispatches(p), relaxed);
   sched.burst_began.store(now, relaxed);
   sched.burst_of.store(m, relaxed);
 }
 
 bool promise_to_do_it_all() noexcept {
   M* m = this_m();
-  if (!m || sched.burst_of.load(relaxed) != m || sched.short_bursts.load(relaxed) < short_bursts_before) return false;
+  if (!m || sched.burst_of.load(relaxed) != m || !m->p.load(relaxed)) return false;
+  if (sched.short_bursts.load(relaxed) < sched.short_bursts_before.load(relaxed)) return false;
+  if (sched.idle_ps.load(relaxed) + 1 != sched.procs.load(relaxed)) return false;
   const nanos now = nanotime();
-  if (now - sched.burst_began.load(relaxed) > short_burst) {
-    sched.burst_of.store(nullptr, relaxed);
-    count_burst(false);
-    return false;
-  }
+  if (now - sched.burst_began.load(relaxed) > short_burst || timer_comes_within(promise_lasts, now)) return false;
   sched.promise_due.store(now + promise_lasts, relaxed);
-  sched.promiser.store(m, seq_cst);                 // B1
-  sched.sysmon_pause.ring_at(now + promise_lasts);  // B2
-  return true;
+  sched.promiser.store(m, seq_cst);                                  // B1
+  if (sched.sysmon_pause.ring_at(now + promise_lasts)) return true;  // B2
+  return !take_back(m);
 }
 
-bool end_burst(M* m, nanos now) noexcept {
+bool end_burst(M* m) noexcept {
   if (sched.burst_of.load(relaxed) == m) {
     sched.burst_of.store(nullptr, relaxed);
-    count_burst(now - sched.burst_began.load(relaxed) <= short_burst);
+    const bool is_short = nanotime() - sched.burst_began.load(relaxed) <= short_burst;
+    const bool is_empty = dispatches(sched.burst_p.load(relaxed)) == sched.burst_dispatches.load(relaxed);
+    if (!is_short || !is_empty) count_burst(is_short);
   }
   if (!take_back(m)) return false;  // B3
   sched.sysmon_pause.ring_no_more();
@@ -89,6 +110,8 @@ bool take_promise_over(nanos now) noexcept {
   M* m = sched.promiser.load(seq_cst);
   if (!m || now < sched.promise_due.load(relaxed) || !take_back(m)) return false;  // B4
   count_burst(false);
+  const std::uint32_t before = sched.short_bursts_before.load(relaxed);
+  sched.short_bursts_before.store(std::min(2 * before, most_short_bursts_before), relaxed);
   return true;
 }
 

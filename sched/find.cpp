@@ -192,22 +192,13 @@ bool may_spin() noexcept {
   return 2 * look < sched.procs.load(relaxed) - sched.idle_ps.load(relaxed);
 }
 
-// Somebody wants to be on time, for a timer that is due at `when` or later.
-bool punctual(nanos when) noexcept {
-  std::uint32_t n = sched.procs.load(acquire);
-  for (std::uint32_t i = 0; i < n; ++i) {
-    if (sched.all_ps[i].load(acquire)->timers.punctual_until() >= when) return true;
-  }
-  return false;
-}
-
 // Blocks in the poller until something is ready, or until a time; 0: none.
 void poll_network_until(nanos until, g_list& woken) noexcept {
   if (sched.shutting_down.load(seq_cst)) {
     poll_network(0, woken);
   } else if (until == 0) {
     poll_network(-1, woken);
-  } else if (punctual(until)) {
+  } else if (wants_to_be_on_time(until)) {
     poll_network_punctually(until, woken);
   } else {
     poll_network(std::max<nanos>(until - nanotime(), 0), woken);
@@ -302,6 +293,14 @@ nanos earliest_timer() noexcept {
   return least;
 }
 
+bool wants_to_be_on_time(nanos when) noexcept {
+  std::uint32_t n = sched.procs.load(acquire);
+  for (std::uint32_t i = 0; i < n; ++i) {
+    if (sched.all_ps[i].load(acquire)->timers.punctual_until() >= when) return true;
+  }
+  return false;
+}
+
 // Unless it was a woken one itself that passed.
 void time_is_up(P* p) noexcept {
   if (p->sched_tick.load(relaxed) != p->pass_slice) p->passed_at = 0;
@@ -390,7 +389,7 @@ G* find_runnable(M* m, place* from) noexcept {
       idle_p_put(p);  // S1
     }
     bool was_spinning = m->spinning.load(relaxed);
-    if (end_burst(m, now)) {
+    if (end_burst(m)) {
       if (was_spinning) sched.spinning.fetch_sub(1, seq_cst);  // one of two
       m->spinning.store(was_spinning = true, relaxed);
     }

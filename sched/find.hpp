@@ -27,6 +27,7 @@ inline bool dispatcher_is_due(const M* m, const P* p) noexcept {
   return sched.global_size.load(relaxed) != 0 && is_turn_of_global_queue(p);
 }
 
-nanos earliest_timer() noexcept;  // of all Ps; 0: none
+nanos earliest_timer() noexcept;                // of all Ps; 0: none
+bool wants_to_be_on_time(nanos when) noexcept;  // somebody, for a timer that is due then or later
 
 }  // namespace weft::rt

@@ -133,6 +133,8 @@ void reset() noexcept {
   sched.thread_refused.store(0, relaxed);
   if (sched.promiser.exchange(nullptr, relaxed)) sched.spinning.fetch_sub(1, relaxed);
   sched.burst_of.store(nullptr, relaxed);
+  sched.short_bursts.store(0, relaxed);
+  sched.short_bursts_before.store(short_bursts_at_first, relaxed);
   sched.poll_waiters.store(0, relaxed);
   sched.poll_until.store(0, relaxed);
   sched.last_poll.store(nanotime(), relaxed);
@@ -193,6 +195,7 @@ void start_runtime(const scheduler_options& options) {
   begin_as_only_copy();
   try {
     if (int error = netpoll_init()) throw std::system_error(error, std::generic_category(), "weft::run(): epoll");
+    sched.sysmon_pause.use(netpoll_alarm());
     static std::once_flag hooked;
     std::call_once(hooked, set_hooks);
     if (lsan_running()) {

@@ -15,6 +15,7 @@
 
 #include "sched/locked.hpp"
 
+#include "sched/burst.hpp"
 #include "sched/find.hpp"
 #include "sched/lifecycle.hpp"
 #include "sched/park.hpp"
@@ -142,6 +143,7 @@ void stop_locked_m(M* m) noexcept {
     releasep(m);
     if (!next) handoffp(p);
   }
+  if (end_burst(m)) one_spins_less();
   {
     lock_guard hold(sched.mutex);
     if (sched.shutting_down.load(relaxed)) return;

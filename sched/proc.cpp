@@ -30,7 +30,7 @@
 //
 //     An M may doze between giving up its P and S2, still counted as spinning (find.cpp). What is hardly worth a theft
 //     is left to that one (steal.cpp). One that came back from the poller may run goroutines while it counts as
-//     spinning, and S2 comes when it has nothing to run any more (burst.cpp).
+//     spinning, and S2 comes when it gives its P up (burst.cpp).
 //
 //     While a goroutine moves from queue to queue, S3 may find it in neither. So whoever moves one does it in the order
 //     in which S3 looks (global_get: into the ring, then global_size), or makes it ready anew, with A2 (put_back,
@@ -302,7 +302,7 @@ void m_main(M* m) noexcept {
   place from;
   while (G* g = schedule(m, &from)) execute(m, g, from == place::next);
   if (m->spinning.load(relaxed)) sched.spinning.fetch_sub(1, seq_cst);
-  if (end_burst(m, nanotime())) sched.spinning.fetch_sub(1, seq_cst);
+  if (end_burst(m)) sched.spinning.fetch_sub(1, seq_cst);
 
   lock_guard hold(sched.mutex);
   if (m->p.load(relaxed)) {

@@ -90,10 +90,13 @@ struct scheduler {
 
   // The M that came back from the poller last and has something to run still, and its promise (burst.cpp).
   atomic<M*> burst_of{nullptr};
+  atomic<P*> burst_p{nullptr};
+  atomic<std::uint64_t> burst_dispatches{0};  // of that P, when it began
   atomic<nanos> burst_began{0};
   atomic<std::uint32_t> short_bursts{0};  // in a row, the last ones
-  atomic<M*> promiser{nullptr};           // counted as spinning; whoever swaps it for null has that count
-  atomic<nanos> promise_due{0};           // until when it holds
+  atomic<std::uint32_t> short_bursts_before{short_bursts_at_first};
+  atomic<M*> promiser{nullptr};  // counted as spinning; whoever swaps it for null has that count
+  atomic<nanos> promise_due{0};  // until when it holds
 
   alignas(cache_line) lock mutex{lock_rank::sched};
   // sched:

@@ -4,6 +4,7 @@
 
 #include "netpoll/netpoll.hpp"
 #include "runtime/turns.hpp"
+#include "sched/burst.hpp"
 #include "sched/lifecycle.hpp"
 #include "sched/pin.hpp"
 #include "sched/proc.hpp"
@@ -85,6 +86,7 @@ void rouse_dozer() noexcept {
 }
 
 void stopm(M* m) noexcept {
+  if (end_burst(m)) one_spins_less();
   bool one_too_many;
   {
     lock_guard hold(sched.mutex);

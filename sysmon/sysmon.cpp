@@ -403,7 +403,6 @@ void* monitor_thread(void*) noexcept {
 
 void start_sysmon() {
   the_monitor.stop.store(false, relaxed);
-  sched.sysmon_pause.use(netpoll_alarm());
   the_monitor.serves.store(true, seq_cst);
   // It runs no user code: signals are for other threads.
   sigset_t all, before;

@@ -6,8 +6,9 @@
 //   closed                    throws channel_closed          what is buffered, then "no"   throws channel_closed
 //   nil                       waits for ever                 waits for ever                throws std::logic_error
 //
-// All operations may be called anywhere: from goroutines, which park, and from other threads, which block.
-// Waiters are served first come, first served; no value is lost or duplicated.
+// All operations may be called anywhere: from goroutines, which park, and from other threads, which block, also while
+// no runtime is running. The end of a run() wakes no thread that waits for a channel; goroutines that it leaves behind
+// take and give nothing more. Waiters are served first come, first served; no value is lost or duplicated.
 #pragma once
 
 #include <weft/detail/chan_core.hpp>
@@ -157,8 +158,8 @@ class send_ops {
     return send_within(std::addressof(copy), to_ns(d));
   }
 
-  // Waits until ctx is cancelled. Throws channel_closed; std::system_error with ctx.err(), also if it was cancelled
-  // before; std::bad_alloc, as ctx.done() does.
+  // As send(v), but gives up when ctx is cancelled: std::system_error with ctx.err(), also if it was cancelled before,
+  // and v is destroyed. Throws channel_closed; std::bad_alloc, as ctx.done() does.
   template <cancellation C>
   void send(T v, const C& ctx) const {
     if (operate_within(ctx, {target(), std::addressof(v), true}, "weft: send") == chan_status::closed) {
@@ -230,7 +231,7 @@ class recv_ops {
     return recv_within(v, to_ns(d));
   }
 
-  // Waits until ctx is cancelled: throws std::system_error with ctx.err(), also if it was cancelled before;
+  // As recv(), but gives up when ctx is cancelled: std::system_error with ctx.err(), also if it was cancelled before;
   // std::bad_alloc, as ctx.done() does.
   template <cancellation C>
   std::optional<T> recv(const C& ctx) const {

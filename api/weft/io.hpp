@@ -1,7 +1,7 @@
 // Input and output in general: buffers, waiting for descriptors, signals.
 //
-// In these headers *anywhere* means: from a goroutine, or from any other thread of the process (which then blocks as a
-// thread). What has to wait needs a running runtime: without one it throws std::logic_error.
+// Here and in net.hpp *anywhere* means: from a goroutine, or from any other thread of the process (which then blocks as
+// a thread). What has to wait needs a running runtime: without one it throws std::logic_error.
 #pragma once
 
 #include <weft/chan.hpp>

@@ -84,7 +84,7 @@ class WEFT_API endpoint {
   static endpoint parse(std::string_view text);
   static endpoint parse(std::string_view text, std::error_code& ec);
 
-  // From the system's form (a sockaddr of any of these families).
+  // From the system's form: a sockaddr of any family, of a size that fits here; else 0.0.0.0:0.
   static endpoint from_native(const void* sockaddr, std::size_t size) noexcept;
 
   std::uint16_t port() const noexcept;  // 0 for a unix socket
@@ -110,8 +110,8 @@ inline std::string to_string(const endpoint& e) { return e.to_string(); }
 
 // The addresses of host and service (a name or a number; "" for none), in the order in which they should be tried. What
 // is not numeric is looked up with the system's resolver, on a thread of its own: other goroutines run meanwhile. A
-// number beyond 65535, and what no name can be: invalid_argument. Anywhere; a thread that is no goroutine gets
-// operation_canceled if run() ends meanwhile.
+// number beyond 65535, and what no name can be: invalid_argument. At most 100 look something up at once; further ones
+// wait. Anywhere; a thread that is no goroutine gets operation_canceled if run() ends meanwhile.
 WEFT_API std::vector<endpoint> resolve(const std::string& host, const std::string& service);
 WEFT_API std::vector<endpoint> resolve(const std::string& host, const std::string& service, std::error_code& ec);
 
@@ -491,11 +491,14 @@ class WEFT_API udp_socket : public detail::socket {
   static udp_socket connect(const endpoint& to);
   static udp_socket connect(const endpoint& to, std::error_code& ec);
 
+  // Waits for a datagram; the read deadline limits that. What does not fit into b is lost, and the size does not tell.
   received receive_from(mutable_buffer b);
   received receive_from(mutable_buffer b, std::error_code& ec);
+  // Waits for room; the write deadline limits that. All of b is one datagram.
   std::size_t send_to(const_buffer b, const endpoint& to);
   std::size_t send_to(const_buffer b, const endpoint& to, std::error_code& ec);
 
+  // The same from and to the peer; send without one: destination_address_required.
   std::size_t receive(mutable_buffer b);
   std::size_t receive(mutable_buffer b, std::error_code& ec);
   std::size_t send(const_buffer b);

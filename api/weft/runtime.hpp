@@ -1,7 +1,7 @@
 // Running: the runtime's start and end, and what concerns it as a whole.
 //
 // In these headers *anywhere* means: from a goroutine, or from any other thread of the process (which then blocks as a
-// thread); *goroutine only*: elsewhere it throws std::logic_error; *before run*: only while no runtime is running.
+// thread); *goroutine only*: elsewhere it throws std::logic_error.
 #pragma once
 
 #include <weft/detail/config.hpp>
@@ -65,7 +65,8 @@ struct blocking_scope {
 // has not come by then, it goes on, on its own thread, until that call: what it refers to has to outlive run(). The
 // calls of weft/sync.hpp that find nothing to wait for may pass, and what only tells something, as size() and id() do.
 // run() may be called again afterwards, and starts afresh. If main ends by exit_goroutine, run() does not return: the
-// others go on, and when none of them can, that is a deadlock. Not from a goroutine, and one at a time:
+// others go on, and when none of them can, that is a deadlock. From the first run() on SIGSEGV has a handler of weft's,
+// which passes on what is no stack overflow. Not from a goroutine, and one at a time:
 // std::logic_error. procs above 1024, max_threads 0, a negative duration: std::invalid_argument. No memory:
 // std::bad_alloc. Errors of the system: std::system_error.
 template <class F>
@@ -231,8 +232,8 @@ WEFT_API std::vector<stack_use> stack_high_water();
 
 // Calls f at each forced tick from now on (options::force_tick_period), in a goroutine of the runtime, after its own
 // housekeeping: a place to trim caches. f must not wait for long; an exception that leaves it ends the process, as with
-// go(). Anywhere, also before run; holds for all later runs. f stays until the process ends, and so does what it
-// captured. std::invalid_argument: f is empty. std::bad_alloc.
+// go(). Anywhere, also while no runtime is running; holds for all later runs. f stays until the process ends, and so
+// does what it captured. std::invalid_argument: f is empty. std::bad_alloc.
 WEFT_API void on_forced_tick(std::function<void()> f);
 
 // Every goroutine: id, name, state, what it waits for and how long, stack trace, where it was started. Those that are

@@ -95,7 +95,7 @@ std::int64_t positive_period(const std::chrono::duration<Rep, Period>& p) {
 }  // namespace detail
 
 // Waits for d; zero or negative: returns at once. Never for less. Where many begin to sleep at that time they wake
-// together: up to d / 8 and half a millisecond later at most, or d / 128 and 1.05 ms, if that is more. Anywhere.
+// together: late by d / 8 and by 0.53 ms at most, or, where that is more, by d / 128 and by 1.05 ms at most. Anywhere.
 template <class Rep, class Period>
 void sleep(const std::chrono::duration<Rep, Period>& d) {
   detail::sleep_ns(detail::to_ns(d));

@@ -207,8 +207,8 @@ TEST_CASE("docs: a read that ends with a context") {
     std::array<std::byte, 16> buffer;
     // [end_of_read]
     std::stop_callback hurry(ctx.stop_token(), [&] {
-      std::error_code closed;  // perhaps, by then: a stop callback must not throw
-      stream.set_read_deadline(weft::time_point::min(), closed);
+      std::error_code ignored;  // the stream may be closed by then, and a stop callback must not throw
+      stream.set_read_deadline(weft::time_point::min(), ignored);
     });
     std::error_code ec;
     std::size_t n = stream.read(buffer, ec);  // timed_out, when the context has ended

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <fcntl.h>
 #include <sys/timerfd.h>
 #include <thread>
 #include <unistd.h>
@@ -38,7 +39,7 @@ extern "C" int __wrap_timerfd_settime(int fd, int flags, const itimerspec* at, i
 TEST_CASE("alarm: it rings in time, and no more once it was taken back") {
   with_descriptor a;
   nanos before = nanotime();
-  a.ring_at(before + 5 * millisecond);
+  CHECK(a.ring_at(before + 5 * millisecond));
   CHECK(a.sleep_until(before + late));
   CHECK(nanotime() >= before + 5 * millisecond);
   CHECK(nanotime() < before + late);
@@ -76,7 +77,11 @@ TEST_CASE("alarm: whoever sets a time, or takes it back, takes back no wake-up")
     });
     std::this_thread::sleep_for(std::chrono::microseconds(300));
     woken_meanwhile = &a;
-    i % 2 ? a.ring_no_more() : a.ring_at(in(late));
+    if (i % 2) {
+      a.ring_no_more();
+    } else {
+      CHECK(a.ring_at(in(late)));
+    }
     nanos give_up = in(second);
     while (!over && nanotime() < give_up) std::this_thread::yield();
     CHECK(over);
@@ -90,11 +95,22 @@ TEST_CASE("alarm: errno stays, also if somebody closed the descriptor, and then 
   a.use(1 << 20);  // not open
   errno = 7;
   a.wakeup();
-  a.ring_at(in(second));
+  CHECK_FALSE(a.ring_at(in(second)));
   a.ring_no_more();
   CHECK(errno == 7);
   CHECK(a.sleep_until(in(late)));  // that wake-up
   nanos before = nanotime();
   static_cast<void>(a.sleep_until(before + 5 * millisecond));
   CHECK(nanotime() - before >= 4 * millisecond);
+}
+
+TEST_CASE("alarm: it says if its sleeper cannot hear it") {
+  int zero = ::open("/dev/zero", O_RDONLY | O_CLOEXEC);  // always readable, and no timer
+  alarm_clock a;
+  a.use(zero);
+  nanos before = nanotime();
+  for (int i = 0; i < 5; ++i) CHECK_FALSE(a.sleep_until(in(2 * millisecond)));
+  CHECK(nanotime() - before >= 9 * millisecond);
+  CHECK_FALSE(a.ring_at(in(millisecond)));
+  ::close(zero);
 }

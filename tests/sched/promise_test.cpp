@@ -15,10 +15,10 @@ using namespace weft::test;
 namespace {
 
 // Runs two goroutines that the same timer's wake-up makes ready, after short bursts. False: nothing was promised.
-bool burst_of_two(const std::function<void()>& first, const std::function<void()>& second) {
+bool burst_of_two(const std::function<void()>& first, const std::function<void()>& second,
+                  clock::time_point both = clock::now() + 3ms) {
   std::atomic<bool> promised{false};
   std::atomic<int> begun{0};
-  const auto both = clock::now() + 3ms;
   auto one = [&] {
     weft::sleep_until(both);
     if (begun++ == 0) {
@@ -29,8 +29,8 @@ bool burst_of_two(const std::function<void()>& first, const std::function<void()
     }
   };
   auto a = weft::spawn(one), b = weft::spawn(one);
-  std::this_thread::sleep_for(0ms);
-  rt::sched.short_bursts.store(rt::short_bursts_before, rt::relaxed);
+  rt::sched.short_bursts_before.store(rt::short_bursts_at_first, rt::relaxed);
+  rt::sched.short_bursts.store(rt::short_bursts_at_first, rt::relaxed);
   a.join();
   b.join();
   return promised;
@@ -56,7 +56,7 @@ TEST_CASE("promise: kept without anybody's help") {
           if (!burst_of_two([] {}, [] {})) return false;
           weft::sleep(a_moment);
           // Whoever takes a promise over, or is late, takes the last short bursts for past.
-          return rt::sched.short_bursts.load(rt::relaxed) == rt::short_bursts_before;
+          return rt::sched.short_bursts.load(rt::relaxed) > rt::short_bursts_at_first;
         });
         CHECK(kept);
         weft::no_preemption alone;
@@ -81,6 +81,7 @@ TEST_CASE("promise: while its M computes, another one runs what is ready") {
                 [&] { ran = true; });
           }));
           CHECK(helped);
+          CHECK(rt::sched.short_bursts_before > rt::short_bursts_at_first);
         }
         weft::no_preemption alone;
         CHECK(nobody_spins());
@@ -102,6 +103,66 @@ TEST_CASE("promise: while its M computes, another one sleeps for the next timer 
               [] {});
           return promised && polled;
         }));
+      },
+      {.procs = 2});
+}
+
+TEST_CASE("promise: none is made after a burst that was long") {
+  weft::run(
+      [] {
+        CHECK(some_time([] {
+          weft::sleep(a_moment);
+          const bool after_short_ones = rt::sched.short_bursts.exchange(rt::short_bursts_at_first) > 0;
+          const auto until = clock::now() + 1ms;
+          while (clock::now() < until) {}
+          weft::sleep(a_moment);
+          return after_short_ones && rt::sched.short_bursts == 0;
+        }));
+      },
+      {.procs = 2});
+}
+
+TEST_CASE("promise: none is made while somebody wants to be on time for a timer") {
+  weft::run(
+      [] {
+        for (int i = 0; i < 50; ++i) {
+          const auto both = clock::now() + 3ms, soon = both + 100us;
+          auto punctual = weft::spawn([=] { weft::sleep_until(soon); });
+          std::atomic<bool> in_time{false};
+          const bool promised = burst_of_two([&] { in_time = clock::now() < soon; }, [] {}, both);
+          CHECK_FALSE((promised && in_time));
+          punctual.join();
+        }
+      },
+      {.procs = 2});
+}
+
+TEST_CASE("promise: none is made while others have Ps") {
+  weft::run(
+      [] {
+        neighbour other;
+        for (int i = 0; i < 50; ++i) CHECK_FALSE(burst_of_two([] {}, [] {}));
+      },
+      {.procs = 3});
+}
+
+// The goroutine that is woken first is locked to a thread, so the M that has promised passes its P on.
+TEST_CASE("promise: nobody sleeps with one") {
+  weft::run(
+      [] {
+        for (int i = 0; i < 50; ++i) {
+          const auto both = clock::now() + 3ms;
+          auto locked = weft::spawn([=] {
+            weft::lock_os_thread();
+            weft::sleep_until(both);
+            weft::unlock_os_thread();
+          });
+          (void)burst_of_two([] {}, [] {}, both);
+          locked.join();
+          rt::lock_guard hold(rt::sched.mutex);
+          rt::M* promiser = rt::sched.promiser.load(rt::seq_cst);
+          for (rt::M* m = rt::sched.idle_m_list; m; m = m->next_idle) CHECK(m != promiser);
+        }
       },
       {.procs = 2});
 }

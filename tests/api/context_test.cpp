@@ -515,3 +515,28 @@ TEST_CASE("context: a stop_token's deadline that comes after the run()") {
   std::this_thread::sleep_for(5ms);
   CHECK(c->ctx.stop_token().stop_requested());
 }
+
+TEST_CASE("context: a channel's send and receive that are not cancelled") {
+  bool sent_to_closed = true;
+  std::vector<int> got;
+  weft::run([&] {
+    auto c = weft::with_cancel(weft::background());
+    weft::chan<int> buffered(1), handed;
+    buffered.send(1, c.ctx);
+    got.push_back(*buffered.recv(c.ctx));
+    weft::task<void> sender = weft::spawn([&] { handed.send(2, c.ctx); });
+    got.push_back(*handed.recv(c.ctx));
+    sender.join();
+    buffered.send(3, c.ctx);
+    buffered.close();
+    got.push_back(*buffered.recv(c.ctx));
+    got.push_back(buffered.recv(c.ctx) ? -1 : 4);
+    try {
+      buffered.send(5, c.ctx);
+    } catch (const weft::channel_closed&) {
+      sent_to_closed = false;
+    }
+  });
+  CHECK(got == std::vector<int>{1, 2, 3, 4});
+  CHECK_FALSE(sent_to_closed);
+}

@@ -1078,7 +1078,11 @@ TEST_CASE("semaphore: first come first served, time limits") {
       note('2');
       p.release(2);
     });
-    weft::sleep(1ms);
+    // It has queued once nobody passes it.
+    while (p.try_acquire()) {
+      p.release();
+      weft::sleep(1ms);
+    }
     wg.go([&] {
       p.acquire();  // not before the one who wants two
       note('1');
@@ -1216,6 +1220,21 @@ TEST_CASE("event: set, reset, wait") {
     });
     REQUIRE(through.load() == n.goroutines + n.threads);
   }
+}
+
+TEST_CASE("event: those who wait go on although reset() follows at once") {
+  bool stays_set = true;
+  weft::run([&] {
+    weft::event e;
+    weft::wait_group waiters;
+    for (int i = 0; i < 5; ++i) waiters.go([&] { e.wait(); });
+    while (weft::runtime_stats().waiting < 5) weft::sleep(1ms);
+    e.set();
+    e.reset();
+    waiters.wait();
+    stays_set = e.is_set();
+  });
+  REQUIRE_FALSE(stays_set);
 }
 
 TEST_CASE("a run() that ended: its waiters are skipped") {

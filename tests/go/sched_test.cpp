@@ -1940,11 +1940,88 @@ TEST_CASE("options: a shutdown_grace for ever is one") {
   }
 }
 
+TEST_CASE("options: too many Ps, and no thread, are refused") {
+  CHECK_THROWS_AS(weft::run([] {}, {.procs = 1025}), std::invalid_argument);
+  CHECK_THROWS_AS(weft::run([] {}, {.max_threads = 0}), std::invalid_argument);
+}
+
 TEST_CASE("options: negative durations are refused") {
   for (const weft::options& o : {weft::options{.force_tick_period = -1ns}, weft::options{.shutdown_grace = -1ns},
                                  weft::options{.shutdown_grace = std::chrono::hours::min()}}) {
     CHECK_THROWS_AS(weft::run([] {}, o), std::invalid_argument);
   }
+}
+
+TEST_CASE("task_group: the first exception cancels the context and comes out of wait(), once") {
+  weft::run([] {
+    weft::task_group g;
+    chan<int> thrown;
+    g.go([&] {
+      g.context().done().recv();
+      thrown.recv();
+      throw std::runtime_error("second");
+    });
+    g.go([] { throw std::logic_error("first"); });
+    g.context().done().recv();
+    CHECK(g.context().err() == std::errc::operation_canceled);
+    thrown.send(1);
+    CHECK_THROWS_AS(g.wait(), std::logic_error);
+    g.wait();  // the other one is dropped, too
+
+    // Used again, with a context that stays cancelled.
+    std::atomic<int> ran{0};
+    g.go([&] { ++ran; });
+    g.wait();
+    CHECK(ran == 1);
+    CHECK(g.context().err());
+  });
+}
+
+TEST_CASE("task_group: destroying it cancels the context, waits, and drops an exception") {
+  weft::run([] {
+    std::atomic<bool> ended{false};
+    {
+      weft::task_group g;
+      g.go([&, ctx = g.context()] {
+        ctx.done().recv();
+        weft::sleep(2ms);
+        ended = true;
+        throw std::runtime_error("nobody asks");
+      });
+    }
+    CHECK(ended);
+  });
+}
+
+TEST_CASE("task_group: its context ends with the parent's") {
+  weft::run([] {
+    auto parent = weft::with_cancel(weft::background());
+    weft::task_group g(parent.ctx);
+    g.go([ctx = g.context()] { ctx.done().recv(); });
+    CHECK_FALSE(g.context().err());
+    parent.cancel();
+    g.wait();
+    CHECK(g.context().err() == std::errc::operation_canceled);
+  });
+}
+
+TEST_CASE("task_group: no more than the limit run at once") {
+  weft::run([] {
+    weft::task_group g;
+    CHECK_THROWS_AS(g.set_limit(0), std::invalid_argument);
+    g.set_limit(3);
+    std::atomic<int> running{0}, most{0};
+    for (int i = 0; i < 20; ++i) {
+      g.go([&] {
+        const int now = ++running;
+        for (int m = most; m < now && !most.compare_exchange_weak(m, now);) {}
+        weft::sleep(500us);
+        --running;
+      });
+    }
+    g.wait();
+    CHECK(most == 3);
+  });
 }
 
 TEST_CASE("task_group: a limit comes before the first go()") {

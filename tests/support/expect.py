@@ -35,6 +35,9 @@ def complaints(expected, status, stderr):
             for line in stderr.splitlines():
                 if re.search(pattern[5:], line):
                     yield f"this line should not be there (`{pattern}`): {line}"
+        elif pattern.startswith("once: "):
+            if (n := sum(bool(re.search(pattern[6:], line)) for line in stderr.splitlines())) != 1:
+                yield f"{n} lines instead of one: `{pattern}`"
         elif not any(re.search(pattern, line) for line in rest):  # moves `rest` past the match
             yield f"not found in what was left of stderr: `{pattern}`"
             return

@@ -12,7 +12,7 @@ void begin_burst(M* m, nanos now) noexcept;
 // itself, or sysmon wakes one; that count stays.
 bool promise_to_do_it_all() noexcept;
 
-// m has given its P up. True: it had promised, and the count is the caller's again.
+// m has given its P up, or passes it on. True: it had promised, and the count is the caller's again.
 bool end_burst(M* m) noexcept;
 
 // For sysmon. When it has to look after a promise, or `forever`.

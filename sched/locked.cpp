@@ -136,6 +136,7 @@ G* next_that_is_locked(const M* m, P* p) noexcept {
 }  // namespace
 
 void stop_locked_m(M* m) noexcept {
+  if (end_burst(m)) one_spins_less();
   P* p = m->p.load(relaxed);
   G* next = nullptr;
   if (p) {
@@ -143,7 +144,6 @@ void stop_locked_m(M* m) noexcept {
     releasep(m);
     if (!next) handoffp(p);
   }
-  if (end_burst(m)) one_spins_less();
   {
     lock_guard hold(sched.mutex);
     if (sched.shutting_down.load(relaxed)) return;

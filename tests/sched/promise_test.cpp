@@ -165,7 +165,7 @@ TEST_CASE("promise: nobody sleeps with one") {
               },
               [&] { kept_asleep += sleeps && rt::sched.promiser == sleeps; });
         }
-        CHECK(2 * kept_asleep <= promises);  // it passes its P on before it ends its promise
+        CHECK(2 * kept_asleep <= promises);
       },
       {.procs = 2});
 }

@@ -197,8 +197,9 @@ no_preemption::no_preemption() {
 no_preemption::~no_preemption() {
   rt::runtime_scope scope;
   rt::M* m = scope.m();
-  if (!m || m->g->no_preemption == 0) {
-    rt::fatal("a weft::no_preemption ends on goroutine {}, which did not begin it", m ? m->g->id : 0);
+  if (!m) rt::fatal("a weft::no_preemption ends on a thread that is no goroutine");
+  if (m->g->no_preemption == 0) {
+    rt::fatal("goroutine {}: a weft::no_preemption ends in a goroutine that did not begin it", m->g->id);
   }
   // What was put off meanwhile is done now; inside the runtime (where values are moved, under a channel's lock): by the
   // next one who enters.

@@ -457,39 +457,41 @@ TEST_CASE("shared_mutex: who may come in when") {
   m.unlock();
 
   std::string order;
-  weft::run([&] {
-    weft::shared_mutex rw;
-    weft::mutex guard;
-    auto note = [&](char c) {
-      std::lock_guard hold(guard);
-      order += c;
-    };
-    weft::wait_group wg;
-    rw.lock_shared();
-    wg.go([&] {
-      rw.lock();
-      note('W');
-      rw.unlock();
-    });
-    weft::sleep(2ms);
-    for (int i = 0; i < 3; ++i) {
-      wg.go([&] {
-        rw.lock_shared();  // after the writer that waits
-        note('r');
+  weft::run(
+      [&] {
+        weft::shared_mutex rw;
+        weft::mutex guard;
+        auto note = [&](char c) {
+          std::lock_guard hold(guard);
+          order += c;
+        };
+        weft::wait_group wg;
+        rw.lock_shared();
+        wg.go([&] {
+          rw.lock();
+          note('W');
+          rw.unlock();
+        });
+        weft::sleep(2ms);
+        for (int i = 0; i < 3; ++i) {
+          wg.go([&] {
+            rw.lock_shared();  // after the writer that waits
+            note('r');
+            rw.unlock_shared();
+          });
+        }
+        weft::sleep(2ms);
+        wg.go([&] {
+          rw.lock();  // after the readers that wait
+          note('w');
+          rw.unlock();
+        });
+        weft::sleep(2ms);
+        note('-');
         rw.unlock_shared();
-      });
-    }
-    weft::sleep(2ms);
-    wg.go([&] {
-      rw.lock();  // after the readers that wait
-      note('w');
-      rw.unlock();
-    });
-    weft::sleep(2ms);
-    note('-');
-    rw.unlock_shared();
-    wg.wait();
-  });
+        wg.wait();
+      },
+      {.procs = 1});
   REQUIRE(order == "-Wrrrw");
 }
 
@@ -677,44 +679,46 @@ TEST_CASE("condition_variable: notify_all, first come first served, nobody for n
   int woken = 0;
   std::string order;
   bool too_many = false;
-  weft::run([&] {
-    weft::mutex m;
-    weft::condition_variable cv;
-    weft::wait_group wg;
-    bool go = false;
-    for (int i = 0; i < 10; ++i) {
-      wg.go([&] {
-        std::unique_lock lock(m);
-        cv.wait(lock, [&] { return go; });
-        ++woken;
-      });
-    }
-    weft::sleep(2ms);
-    {
-      std::lock_guard hold(m);
-      go = true;
-    }
-    cv.notify_all();
-    wg.wait();
+  weft::run(
+      [&] {
+        weft::mutex m;
+        weft::condition_variable cv;
+        weft::wait_group wg;
+        bool go = false;
+        for (int i = 0; i < 10; ++i) {
+          wg.go([&] {
+            std::unique_lock lock(m);
+            cv.wait(lock, [&] { return go; });
+            ++woken;
+          });
+        }
+        weft::sleep(2ms);
+        {
+          std::lock_guard hold(m);
+          go = true;
+        }
+        cv.notify_all();
+        wg.wait();
 
-    for (char c : {'a', 'b', 'c'}) {
-      wg.go([&, c] {
-        std::unique_lock lock(m);
-        cv.wait(lock);
-        order += c;
-      });
-      weft::sleep(1ms);
-    }
-    for (std::size_t i = 0; i < 3; ++i) {
-      cv.notify_one();
-      weft::sleep(1ms);
-      std::lock_guard hold(m);
-      too_many |= order.size() > i + 1;
-    }
-    wg.wait();
-    cv.notify_one();
-    cv.notify_all();
-  });
+        for (char c : {'a', 'b', 'c'}) {
+          wg.go([&, c] {
+            std::unique_lock lock(m);
+            cv.wait(lock);
+            order += c;
+          });
+          weft::sleep(2ms);
+        }
+        for (std::size_t i = 0; i < 3; ++i) {
+          cv.notify_one();
+          weft::sleep(2ms);
+          std::lock_guard hold(m);
+          too_many |= order.size() > i + 1;
+        }
+        wg.wait();
+        cv.notify_one();
+        cv.notify_all();
+      },
+      {.procs = 1});
   REQUIRE(woken == 10);
   REQUIRE(order == "abc");
   REQUIRE_FALSE(too_many);

@@ -387,7 +387,7 @@ TEST_CASE("a socket that cannot be made leaves no path behind") {
   const std::string path = "/tmp/weft-failures-test-" + std::to_string(::getpid());
   weft::run([&] {
     bool left = false;
-    survives([&] {
+    refusals refused = survives([&] {
       try {
         auto l = weft::net::unix_listener::bind(path);
       } catch (...) {
@@ -396,6 +396,7 @@ TEST_CASE("a socket that cannot be made leaves no path behind") {
       }
     });
     CHECK(!left);
+    CHECK(refused[call::allocate] > 0);
   });
 }
 
@@ -495,11 +496,12 @@ TEST_CASE("set_procs throws when the system refuses") {
       [] {
         static unsigned n;
         n = 4;
-        survives([] {
+        refusals refused = survives([] {
           n = n < 60 ? n + 1 : 4;
           weft::set_procs(n);
           weft::set_procs(2);
         });
+        CHECK(refused[call::allocate] > 0);
       },
       {.procs = 2});
 }

@@ -3,6 +3,7 @@
 
 #include "sched/scheduler.hpp"
 #include "tests/go/helpers.hpp"
+#include "tests/support/catch.hpp"
 
 #include <atomic>
 #include <thread>
@@ -92,5 +93,13 @@ struct neighbour {
   }
   ~neighbour() { over = true; }
 };
+
+// f until it came about three times, as it says: a busy machine keeps it from that now and then.
+template <class F>
+void three_times(F f) {
+  int times = 0;
+  for (int i = 0; i < 30 && times < 3; ++i) times += f();
+  CHECK(times == 3);
+}
 
 }  // namespace weft::test

@@ -128,7 +128,7 @@ static void here_is(rt::spoils s) { rt::this_m()->p.load()->spoils_here.store(s,
 TEST_CASE("doze: who dozes has seen what was made ready before") {
   weft::run(
       [] {
-        for (int i = 0; i < 3; ++i) {
+        three_times([&] {
           sleeper one, another;
           neighbour other;
           weft::no_preemption alone;
@@ -141,7 +141,8 @@ TEST_CASE("doze: who dozes has seen what was made ready before") {
           bool woken = one.wake() && another.wake();  // the second one is next, so the first one is in the ring
           held.release();
           if (woken) CHECK(one.runs());
-        }
+          return woken;
+        });
       },
       {.procs = 2});
 }
@@ -149,7 +150,7 @@ TEST_CASE("doze: who dozes has seen what was made ready before") {
 TEST_CASE("doze: nobody ends it for crumbs, but for work") {
   weft::run(
       [] {
-        for (int i = 0; i < 3; ++i) {
+        three_times([&] {
           sleeper one, another, third;
           neighbour other;
           weft::no_preemption alone;
@@ -163,7 +164,8 @@ TEST_CASE("doze: nobody ends it for crumbs, but for work") {
           here_is(rt::spoils::work);
           woken = woken && third.wake();
           if (woken) CHECK(one.runs());
-        }
+          return woken;
+        });
       },
       {.procs = 2});
 }

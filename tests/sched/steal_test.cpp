@@ -130,7 +130,7 @@ TEST_CASE("crumbs: a thief that comes back judges by how long it had to run what
 TEST_CASE("crumbs: an M that has given up its P takes those that were made ready before") {
   weft::run(
       [] {
-        for (int i = 0; i < 3; ++i) {
+        three_times([&] {
           sleeper one, another;
           neighbour other;
           weft::no_preemption alone;
@@ -142,7 +142,8 @@ TEST_CASE("crumbs: an M that has given up its P takes those that were made ready
           bool woken = one.wake() && another.wake();
           held.release();
           if (woken) CHECK(one.runs());
-        }
+          return woken;
+        });
       },
       {.procs = 2});
 }
@@ -151,14 +152,15 @@ TEST_CASE("crumbs: an M that has given up its P takes those that were made ready
 TEST_CASE("crumbs: somebody takes them while their P computes") {
   weft::run(
       [] {
-        for (int i = 0; i < 3; ++i) {
+        three_times([&] {
           sleeper one, another;
           weft::sleep(a_moment);
           weft::no_preemption alone;
           all_hold(rt::spoils::crumbs);
           bool woken = one.wake() && another.wake();  // the second one is next, so the first one is in the ring
           if (woken) CHECK(one.runs());
-        }
+          return woken;
+        });
       },
       {.procs = 2});
 }
@@ -226,7 +228,7 @@ TEST_CASE("crumbs: who has to sleep in the poller wakes somebody for them") {
   weft::run(
       [] {
         waits_for_io waits;
-        for (int i = 0; i < 3; ++i) {
+        three_times([&] {
           sleeper one, another;
           weft::sleep(a_moment);
           weft::no_preemption alone;
@@ -237,7 +239,8 @@ TEST_CASE("crumbs: who has to sleep in the poller wakes somebody for them") {
           spinner.stop();
           rt::netpoll_break();
           if (woken) CHECK(one.runs());
-        }
+          return woken;
+        });
       },
       {.procs = 2});
 }

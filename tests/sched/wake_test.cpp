@@ -83,7 +83,7 @@ TEST_CASE("wake: Ms wake each other as long as there is more to do") {
 TEST_CASE("wake: an M that has given up its P sees what was made ready before") {
   weft::run(
       [] {
-        for (int i = 0; i < 3; ++i) {
+        three_times([&] {
           sleeper one;
           neighbour other;
           weft::no_preemption alone;
@@ -94,7 +94,8 @@ TEST_CASE("wake: an M that has given up its P sees what was made ready before") 
           bool woken = one.wake();
           held.release();
           if (woken) CHECK(one.runs());
-        }
+          return woken;
+        });
       },
       {.procs = 2});
 }
@@ -103,7 +104,7 @@ TEST_CASE("wake: an M that has given up its P sees what was made ready before") 
 TEST_CASE("wake: who finds no P to wake somebody with does not keep others from it") {
   weft::run(
       [] {
-        for (int i = 0; i < 3; ++i) {
+        three_times([&] {
           sleeper one, another;
           weft::sleep(a_moment);
           weft::no_preemption alone;
@@ -126,8 +127,10 @@ TEST_CASE("wake: who finds no P to wake somebody with does not keep others from 
           one.wake();
           goes_on = true;
           thief.join();
-          if (another.wake()) CHECK(another.runs());
-        }
+          bool woken = another.wake();
+          if (woken) CHECK(another.runs());
+          return woken;
+        });
       },
       {.procs = 2});
 }
@@ -154,7 +157,7 @@ TEST_CASE("handoff: a P that is given up with goroutines on it goes to somebody"
 TEST_CASE("handoff: who gives up a P sees what was made ready before") {
   weft::run(
       [] {
-        for (int i = 0; i < 3; ++i) {
+        three_times([&] {
           sleeper one;
           locked_neighbour other;
           weft::sleep(a_moment);
@@ -168,7 +171,8 @@ TEST_CASE("handoff: who gives up a P sees what was made ready before") {
           spinner.stop();
           held.release();
           if (woken) CHECK(one.runs());
-        }
+          return woken;
+        });
       },
       {.procs = 2});
 }

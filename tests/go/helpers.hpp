@@ -64,4 +64,21 @@ inline void compute_for(clock::duration d) {
   while (clock::now() < end) {}
 }
 
+// A timer that is in a heap as long as it is armed, as Go's all were; one with a channel is there only while somebody
+// waits. (Go's own tests have the same: newTimerFunc.)
+class heap_timer {
+ public:
+  explicit heap_timer(clock::duration d) : t_(weft::after_func(d, [c = c_] { (void)c.try_send(clock::now()); })) {}
+  const weft::chan<weft::time_point>& channel() const { return c_; }
+  bool stop() const { return t_.stop(); }
+  template <class D>
+  bool reset(D d) const {
+    return t_.reset(d);
+  }
+
+ private:
+  weft::chan<weft::time_point> c_{1};
+  weft::func_timer t_;
+};
+
 }  // namespace weft::test

@@ -22,23 +22,6 @@ using weft::time_point;
 
 namespace {
 
-// A timer that is in a heap as long as it is armed, as Go's all were; one with a channel is there only while somebody
-// waits. (Go's own tests have the same: newTimerFunc.)
-class heap_timer {
- public:
-  explicit heap_timer(clock::duration d) : t_(weft::after_func(d, [c = c_] { (void)c.try_send(clock::now()); })) {}
-  const chan<time_point>& channel() const { return c_; }
-  bool stop() const { return t_.stop(); }
-  template <class D>
-  bool reset(D d) const {
-    return t_.reset(d);
-  }
-
- private:
-  chan<time_point> c_{1};
-  weft::func_timer t_;
-};
-
 clock::duration cpu_time() {
   timespec t;
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);

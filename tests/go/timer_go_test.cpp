@@ -31,22 +31,6 @@ using weft::time_point;
 
 namespace {
 
-// Go's newTimerFunc: a timer with a channel that is in a heap as long as it is armed.
-class timer_by_func {
- public:
-  explicit timer_by_func(clock::duration d) : t_(weft::after_func(d, [c = c_] { (void)c.try_send(clock::now()); })) {}
-  const chan<time_point>& channel() const { return c_; }
-  bool stop() const { return t_.stop(); }
-  template <class D>
-  bool reset(D d) const {
-    return t_.reset(d);
-  }
-
- private:
-  chan<time_point> c_{1};
-  weft::func_timer t_;
-};
-
 constexpr auto big = std::chrono::nanoseconds::max();
 
 template <class Channel>
@@ -118,7 +102,7 @@ TEST_CASE("Go's TestAfter, TestAfterTick: neither one nor several in a row are e
   });
 }
 
-TEMPLATE_TEST_CASE("Go's TestAfterStop: what is stopped stays so while others fire", "", weft::timer, timer_by_func) {
+TEMPLATE_TEST_CASE("Go's TestAfterStop: what is stopped stays so while others fire", "", weft::timer, heap_timer) {
   weft::run([] {
     // Stopped before its time, if the machine does not stand still: then it tries again.
     for (int attempt = 0; attempt < 5; ++attempt) {
@@ -247,7 +231,7 @@ TEST_CASE("Go's TestOverflowPeriodRuntimeTimer: the next tick lies beyond the en
     std::atomic<bool> ran{false};
     auto f = weft::after_func(big - 1ns, [&] { ran = true; });
     auto g = weft::after_func(big, [&] { ran = true; });
-    timer_by_func t{1ns};
+    heap_timer t{1ns};
     CHECK(gets_value(t.channel()));
     CHECK_FALSE(ran);
     CHECK(f.stop());
@@ -289,13 +273,13 @@ TEST_CASE("Go's TestZeroTimer: a million timers without length, all arrive") {
       CHECK(worst < 2s * slowdown);
     };
     weft::timer again{1h};
-    timer_by_func again_by_func{1h};
+    heap_timer again_by_func{1h};
     all_arrive([] { return weft::timer{0s}; });
     all_arrive([&]() -> weft::timer& {
       again.reset(0s);
       return again;
     });
-    all_arrive([&]() -> timer_by_func& {
+    all_arrive([&]() -> heap_timer& {
       again_by_func.reset(0s);
       return again_by_func;
     });

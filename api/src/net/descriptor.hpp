@@ -10,6 +10,7 @@
 #pragma once
 
 #include "api/src/net/fd_mutex.hpp"
+#include "api/src/net/syscalls.hpp"
 #include "netpoll/poll_desc.hpp"
 #include "runtime/clock.hpp"
 #include "sched/enter.hpp"
@@ -218,6 +219,9 @@ bool sleep_for(rt::nanos d);
 // Waits for a connection on d. A descriptor for it, or -1 with ec set. Waits while there are none to be had.
 int accept_descriptor(descriptor* d, sockaddr_storage* from, socklen_t* size, std::error_code& ec,
                       message_address* where);
+
+// What sys::local_name or sys::peer_name says of fd; or none, with ec set.
+endpoint endpoint_of(int fd, decltype(&sys::local_name) name, std::error_code& ec);
 
 // The rest return a registered socket, or null with ec set.
 

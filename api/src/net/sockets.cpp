@@ -270,6 +270,16 @@ descriptor* dial(int type, const endpoint& to, rt::nanos deadline, const context
   }
 }
 
+endpoint endpoint_of(int fd, decltype(&sys::local_name) name, std::error_code& ec) {
+  sockaddr_storage found;
+  socklen_t size;
+  if (int n = name(fd, &found, &size); n < 0) {
+    ec = system_error_code(-n);
+    return {};
+  }
+  return endpoint::from_native(&found, size);
+}
+
 descriptor* adopt_stream(int fd, std::error_code& ec) {
   rt::throw_if_not_running("a socket");
   ec.clear();

@@ -222,13 +222,7 @@ void socket::set_write_deadline(weft::detail::any_point t, std::error_code& ec) 
 endpoint socket::local_endpoint(std::error_code& ec) const {
   use u(d_, ec);
   if (!u) return {};
-  sockaddr_storage own;
-  socklen_t size;
-  if (int n = sys::local_name(d_->fd, &own, &size); n < 0) {
-    ec = system_error_code(-n);
-    return {};
-  }
-  return endpoint::from_native(&own, size);
+  return endpoint_of(d_->fd, sys::local_name, ec);
 }
 
 endpoint socket::local_endpoint() const {
@@ -310,13 +304,7 @@ endpoint stream::remote_endpoint(std::error_code& ec) const {
   use u(d_, ec);
   if (!u) return {};
   if (d_->where.sin6_family != 0) return to_endpoint(d_->where);
-  sockaddr_storage peer;
-  socklen_t size;
-  if (int n = sys::peer_name(d_->fd, &peer, &size); n < 0) {
-    ec = system_error_code(-n);
-    return {};
-  }
-  return endpoint::from_native(&peer, size);
+  return endpoint_of(d_->fd, sys::peer_name, ec);
 }
 
 endpoint stream::remote_endpoint() const {

@@ -137,13 +137,7 @@ std::size_t udp_socket::send(const_buffer b) {
 endpoint udp_socket::remote_endpoint(std::error_code& ec) const {
   detail::use u(d_, ec);
   if (!u) return {};
-  sockaddr_storage peer;
-  socklen_t size;
-  if (int n = sys::peer_name(d_->fd, &peer, &size); n < 0) {
-    ec = system_error_code(-n);
-    return {};
-  }
-  return endpoint::from_native(&peer, size);
+  return detail::endpoint_of(d_->fd, sys::peer_name, ec);
 }
 
 endpoint udp_socket::remote_endpoint() const {

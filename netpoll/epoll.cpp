@@ -4,6 +4,7 @@
 #include "netpoll/punctual.hpp"
 #include "runtime/fatal.hpp"
 #include "runtime/lock.hpp"
+#include "runtime/own_descriptor.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -126,9 +127,10 @@ void close_all() noexcept {
 // 0 or an errno value; then some of them are open.
 int open_all() noexcept {
   poller& p = the_poller;
-  if ((p.epoll_fd = ::epoll_create1(EPOLL_CLOEXEC)) < 0) return errno;
-  if ((p.break_fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0) return errno;
-  if ((p.alarm_fd = ::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) < 0) return errno;
+  if ((p.epoll_fd = beyond_standard_streams(::epoll_create1(EPOLL_CLOEXEC))) < 0) return errno;
+  if ((p.break_fd = beyond_standard_streams(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))) < 0) return errno;
+  if ((p.alarm_fd = beyond_standard_streams(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK))) < 0)
+    return errno;
   epoll_event want{};
   want.events = EPOLLIN;  // level-triggered: a break stays until a blocking poll drains it
   want.data.u64 = 0;

@@ -34,7 +34,7 @@ inline void light_barrier() noexcept {
   if (WEFT_UNLIKELY(barriers_are_symmetric)) full_fence();
 }
 
-void heavy_barrier() noexcept;
+WEFT_NOINLINE void heavy_barrier() noexcept;  // a system call
 
 // The kernel has membarrier.
 bool membarrier_works() noexcept;

@@ -82,12 +82,13 @@ inline constexpr auto release = std::memory_order_release;
 inline constexpr auto acq_rel = std::memory_order_acq_rel;
 inline constexpr auto seq_cst = std::memory_order_seq_cst;
 
-// Tells the core that this is a spin loop.
+// One pause of a spin loop: 20 to 40 ns on today's x86, which the counts of pauses in this library go by. On aarch64 a
+// barrier that the core waits at for about as long; `yield` takes none.
 inline void cpu_relax() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
-  asm volatile("yield");
+  asm volatile("isb" ::: "memory");
 #endif
 }
 

@@ -2,9 +2,9 @@
 // of the real one.
 //
 // Most of a look at the clock is the fence before the processor's counter is read. Here a thread goes on from its last
-// look by the counter alone, without a fence, for a microsecond. It is never before the thread's own look at the clock
-// before, and after the one that follows by less than 50 ns, if that comes at once: by what a look may take longer
-// than the shortest. Beside what it knows otherwise it may be too early, by less than `slack`:
+// look by the counter alone, without a fence, for a microsecond. What it says is never before the thread's last look at
+// the real clock, and at most 50 ns after a look that follows at once: by what a look may take longer than the
+// shortest. Compared with what the thread knows from elsewhere it may be too early, by less than `slack`:
 //   - A counter that is read without a fence may be older than what was read from memory before it, by as long as a
 //     read from memory takes: another thread's time, say, from a cache line for which that thread contends. A little
 //     more than 500 ns were seen, once in a million reads.

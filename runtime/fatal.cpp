@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <climits>
 #include <csignal>
+#include <cstdio>
 #include <ctime>
 #include <poll.h>
 #include <unistd.h>
@@ -26,6 +27,7 @@ constinit atomic<bool> dying{false};
     for (;;) pause();
   }
   reporting = true;
+  flush_stdout();
   print_error(headline);
   if (dump_hook hook = the_dump_hook.load(acquire)) hook(what);
   _exit(2);
@@ -74,6 +76,15 @@ void write_without_waiting(int fd, std::string_view text) noexcept {
   for (; !text.empty() && takes_more(fd, 0); text.remove_prefix(std::min(text.size(), at_once))) {
     write_all(fd, text.substr(0, at_once));
   }
+}
+
+void flush_stdout() noexcept {
+  if (::ftrylockfile(stdout) != 0) return;
+  if (takes_more(::fileno_unlocked(stdout), 0)) {
+    no_sigpipe quiet;
+    if (::fflush_unlocked(stdout) != 0) quiet.write_failed(errno);
+  }
+  ::funlockfile(stdout);
 }
 
 void print_error(std::string_view text) noexcept { write_all(STDERR_FILENO, text); }

@@ -46,6 +46,10 @@ void write_all(int fd, std::string_view text) noexcept;
 // For who must not wait (sysmon): what a pipe that is full, or a terminal that was stopped, does not take is left out.
 void write_without_waiting(int fd, std::string_view text) noexcept;
 
+// What the program has printed to stdout, and the C library still has. Not from a signal's handler. Without waiting:
+// not if another thread has the stream just now, or nobody takes what is written.
+void flush_stdout() noexcept;
+
 // Written at once to stderr, so that lines of several threads do not mix.
 void print_error(std::string_view text) noexcept;
 

@@ -148,15 +148,16 @@ struct alignas(64) G {
 
   g_state get_state() const noexcept { return state.load(relaxed); }
 
-  // The one place where a state changes. What makes the change visible to the next owner is the queue, the lock or the
-  // wake-up through which that owner got the G. Release, for a dump: a thread without a P may suspend its goroutine
-  // while the world stands still, and who reads that it is runnable reads its stack.
+  // Every change of a state once the G is in use, but for abandon(). What makes the change visible to the next owner is
+  // the queue, the lock or the wake-up through which that owner got the G. Release, for a dump: a thread without a P
+  // may suspend its goroutine while the world stands still, and who reads that it is runnable reads its stack.
   void set_state(g_state from, g_state to) noexcept {
     WEFT_CHECK(get_state() == from, "goroutine {} is {}, not {}, and cannot become {}", id, describe(get_state()),
                describe(from), describe(to));
     (void)from;
     state.store(to, release);
   }
+  void set_state_from_any(g_state to) noexcept { set_state(get_state(), to); }
 
   // By the goroutine itself, before it publishes the ticket. Relaxed: publishing (a channel's lock) orders it.
   wait_ticket begin_wait() noexcept {

@@ -67,7 +67,7 @@ void g_release_free() noexcept {
   all.gs.release_free([](const G* g) { all.first_wake = std::max(all.first_wake, g->wake.load(relaxed) | 1); });
 }
 
-void for_each_g(g_visitor visit, void* arg) noexcept {
+void for_each_g(g_visitor visit, void* arg) {
   all.gs.for_each([=](G* g) { visit(g, arg); });
 }
 

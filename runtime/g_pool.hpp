@@ -26,6 +26,6 @@ std::size_t g_in_use() noexcept;
 
 // Every G ever made, in any state. Takes no lock.
 using g_visitor = void (*)(G*, void*);
-void for_each_g(g_visitor visit, void* arg) noexcept;
+void for_each_g(g_visitor visit, void* arg);
 
 }  // namespace weft::rt

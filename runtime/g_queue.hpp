@@ -42,7 +42,7 @@ class g_queue {
   }
 
   void push_back(G* g) noexcept {
-    WEFT_ASSERT(size_ <= mask_, "the global queue has room for {} goroutines only", capacity());
+    WEFT_ASSERT(size_ <= mask_, "a queue has room for {} goroutines only", capacity());
     at(head_ + size_++) = g;
   }
 

@@ -6,7 +6,6 @@
 #include "runtime/stack.hpp"
 #include "runtime/thread.hpp"
 
-#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <ctime>
@@ -29,13 +28,12 @@ pthread_key_t key;
 held_locks* list_of_this_thread() noexcept {
   auto* list = static_cast<held_locks*>(pthread_getspecific(key));
   if (list) return list;
-  int e = errno;
+  errno_stays keep;
   void* at = ::mmap(nullptr, sizeof(held_locks), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at != MAP_FAILED) {
     list = new (at) held_locks;
     pthread_setspecific(key, list);
   }
-  errno = e;
   return list;
 }
 

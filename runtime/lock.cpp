@@ -38,7 +38,7 @@ namespace weft::rt {
 
 namespace {
 
-// Pauses between one look at a held lock and the next: about 2 µs in all, longer than nearly any critical section,
+// Pauses between one look at a held lock and the next: 2 to 4 µs in all, longer than nearly any critical section,
 // shorter than a sleep and a wake-up. Each look takes the cache line away from the holder, who needs it back to unlock,
 // and most often locks again soon: after a few looks it shall go on undisturbed for some rounds.
 //

@@ -79,10 +79,11 @@ void install_guards(std::byte* const* lo, std::size_t n, const std::byte* lowest
 }
 
 bool remove_guards(std::byte* base, std::size_t bytes, const std::size_t (&count)[guard_kinds]) noexcept {
-  if (count[static_cast<int>(guard_kind::madvise)] && ::madvise(base, bytes, MADV_GUARD_REMOVE) != 0) return false;
+  // This one first: it may lack memory, and then nothing has changed.
   if (count[static_cast<int>(guard_kind::mprotect)] && ::mprotect(base, bytes, PROT_READ | PROT_WRITE) != 0) {
     return false;
   }
+  if (count[static_cast<int>(guard_kind::madvise)] && ::madvise(base, bytes, MADV_GUARD_REMOVE) != 0) return false;
   for (int k = 0; k < guard_kinds; ++k) installed_guards[k].fetch_sub(count[k], relaxed);
   return true;
 }

@@ -1,5 +1,6 @@
 #include "runtime/traceback.hpp"
 
+#include "runtime/own_descriptor.hpp"
 #include "runtime/sanitizer.hpp"
 #include "runtime/stack.hpp"
 
@@ -109,6 +110,7 @@ void trace_context(void* context, trace* out) noexcept {
 void prepare_traces() noexcept {
   // libunwind asks the kernel which pages there are, by system calls with addresses that Valgrind reports.
   if (under_valgrind) return;
+  const standard_streams_taken ours;  // it keeps a pipe for that
   trace t;
   trace_here(&t, 0);
 }

@@ -4,6 +4,7 @@
 #include "runtime/g.hpp"
 
 #include <cstddef>
+#include <cstdint>
 
 namespace weft::rt {
 
@@ -22,6 +23,12 @@ struct trace {
   std::size_t size = 0;
   std::size_t left_out = 0;  // between frames[inner - 1] and frames[inner]
 };
+
+// Of several numbers, one after the other: of the places of a trace.
+inline std::uint64_t hash_on(std::uint64_t hash, std::uint64_t next) noexcept {
+  hash = (hash ^ next) * 0x9e3779b97f4a7c15u;
+  return hash ^ hash >> 29;
+}
 
 // After anything that unwinding does only the first time: from then on it may be done where nothing else may.
 void prepare_traces() noexcept;

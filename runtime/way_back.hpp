@@ -12,7 +12,7 @@
 //
 // The notes left over are wrong for the returns of the functions further out, which are right without the jumps if both
 // waits were in one function of the program's that was called from two places. What is compared are two returns, those
-// of park (park.cpp) and of the function of weft's that the program called (wait_in_step, park.hpp).
+// of park (park.cpp) and of the function of weft's that the program called (with_predicted_return, park.hpp).
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ inline constinit atomic<alone_ends> alone_ended{alone_ends::not_yet};
 WEFT_NOINLINE void plain_thread_comes() noexcept;
 
 // By each thread that is not weft's, before it takes a goroutine_lock.
-inline void note_plain_thread() noexcept {
+inline void note_foreign_thread() noexcept {
   // acquire: who has come before us has waited for those that took locks plainly.
   if (WEFT_UNLIKELY(alone_ended.load(acquire) != alone_ends::plain_thread_came)) plain_thread_comes();
 }

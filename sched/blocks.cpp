@@ -68,14 +68,14 @@ decltype(auto) with_pool(std::size_t kind, F f) {
 // m: inside the runtime, which this leaves; or null.
 WEFT_NOINLINE void* take_from_pool(M* m, std::size_t kind) {
   runtime_scope scope(m);
-  P* p = m ? m->p.load(relaxed) : nullptr;
+  P* p = p_of(m);
   return with_pool(kind, [&](auto& pool) { return pool.take(p ? &p->free_blocks[kind] : nullptr); });
 }
 
 // The P's cache is full, or there is no P. Likewise.
 WEFT_NOINLINE void put_into_pool(M* m, void* block, std::size_t kind) noexcept {
   runtime_scope scope(m);
-  P* p = m ? m->p.load(relaxed) : nullptr;
+  P* p = p_of(m);
   free_block_list none;
   free_block_list& cache = p ? p->free_blocks[kind] : none;
   cache.push(block);
@@ -88,7 +88,7 @@ void* block_take(std::size_t size) {
   const std::size_t kind = kind_of(size);
   if (WEFT_UNLIKELY(no_pools)) return ::operator new(block_sizes[kind]);
   M* m = try_enter_runtime();
-  P* p = m ? m->p.load(relaxed) : nullptr;
+  P* p = p_of(m);
   free_block* b = p ? p->free_blocks[kind].pop() : nullptr;
   if (WEFT_UNLIKELY(!b)) return take_from_pool(m, kind);
   leave_runtime(m);
@@ -99,7 +99,7 @@ void block_put(void* block, std::size_t size) noexcept {
   const std::size_t kind = kind_of(size);
   if (WEFT_UNLIKELY(no_pools)) return ::operator delete(block);
   M* m = try_enter_runtime();
-  P* p = m ? m->p.load(relaxed) : nullptr;
+  P* p = p_of(m);
   if (WEFT_UNLIKELY(!p || p->free_blocks[kind].size() >= free_blocks_at_most)) return put_into_pool(m, block, kind);
   p->free_blocks[kind].push(block);
   leave_runtime(m);

@@ -53,9 +53,12 @@ constexpr std::uint32_t many_times = 4;
 
 void count_burst(bool is_short) noexcept {
   if (!is_short) return sched.short_bursts.store(0, relaxed);
-  const std::uint32_t n = sched.short_bursts.load(relaxed) + 1, enough = sched.short_bursts_before.load(relaxed);
-  sched.short_bursts.store(std::min(n, many_times * most_short_bursts_before), relaxed);
-  if (n >= many_times * enough) sched.short_bursts_before.store(std::max(enough / 2, short_bursts_at_first), relaxed);
+  std::uint32_t n = sched.short_bursts.load(relaxed) + 1, enough = sched.short_bursts_before.load(relaxed);
+  if (n >= many_times * enough) {
+    n = enough = std::max(enough / 2, short_bursts_at_first);
+    sched.short_bursts_before.store(enough, relaxed);
+  }
+  sched.short_bursts.store(n, relaxed);
 }
 
 // Somebody would be late if nobody slept in the poller until then.

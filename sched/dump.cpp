@@ -32,10 +32,7 @@ bool by_size(const dump_entry& a, const dump_entry& b) noexcept {
 
 class key_maker {
  public:
-  void add(std::uint64_t v) noexcept {
-    key_ = (key_ ^ v) * 0x9e3779b97f4a7c15u;
-    key_ ^= key_ >> 29;
-  }
+  void add(std::uint64_t v) noexcept { key_ = hash_on(key_, v); }
   void add(const void* p) noexcept { add(reinterpret_cast<std::uintptr_t>(p)); }
   std::uint64_t get() const noexcept { return key_; }
 

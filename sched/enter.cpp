@@ -1,6 +1,6 @@
 #include "sched/enter.hpp"
 
-#include "runtime/turns.hpp"
+#include "runtime/time_slice.hpp"
 #include "sched/find.hpp"
 #include "sched/latency.hpp"
 #include "sched/park.hpp"
@@ -29,9 +29,9 @@ namespace {
 void queue_globally(G* g, void*) noexcept {
   {
     lock_guard hold(sched.mutex);
-    // Only now, when what a dump reads of it is complete (G::set_state). From running or syscall.
+    // Only now, when what a dump reads of it is complete (G::set_state). From running, syscall or runnable.
     bool stays = sched.shutting_down.load(relaxed);
-    g->set_state(g->get_state(), stays ? g_state::waiting : g_state::runnable);
+    g->set_state_from_any(stays ? g_state::waiting : g_state::runnable);
     if (stays) return;
     time_one_in_64(g, sched.came_back.fetch_add(1, relaxed));
     global_put(g);  // A1
@@ -57,7 +57,7 @@ M* regain_p(M* m) noexcept {
       if (p) acquirep(m, p);
     }
   }
-  take_short_turns(0);  // only now: sysmon gives it others as long as it is detached
+  use_short_slices(0);  // only now: sysmon gives it others as long as it is detached
   return p ? m : give_way(m);
 }
 
@@ -101,7 +101,7 @@ M* enter_slow(M* m) noexcept {
     if (r & request::yield) {
       m->requests.fetch_and(~request::yield, relaxed);
       sched.preemptions_taken.fetch_add(1, relaxed);
-      time_is_up(m->p.load(relaxed));
+      note_slice_used_up(m->p.load(relaxed));
       return give_way(m);
     }
     return m;

@@ -50,11 +50,11 @@ inline M* enter_runtime_on(M* m) noexcept {
 inline M* enter_runtime() noexcept {
   M* m = this_m();
   if (WEFT_LIKELY(m != nullptr)) return enter_runtime_on(m);
-  note_plain_thread();
+  note_foreign_thread();
   return nullptr;
 }
 
-// For who takes no goroutine_lock.
+// For a caller that takes no goroutine_lock.
 inline M* enter_without_locks() noexcept {
   M* m = this_m();
   return m ? enter_runtime_on(m) : nullptr;
@@ -65,7 +65,7 @@ inline void leave_runtime(M* m) noexcept {
   if (m) m->depth.store(m->depth.load(relaxed) - 1, release);
 }
 
-// Enters if that takes no call, for who makes none otherwise. Null: nothing has happened.
+// Enters if that takes no call, so that a function that makes no other stays a leaf. Null: nothing has happened.
 inline M* try_enter_runtime() noexcept {
   M* m = this_m();
   if (!m) return nullptr;

@@ -29,7 +29,7 @@ constexpr nanos refill_every = 10 * microsecond;  // the run queue, while timers
 constexpr std::uint64_t passes_every = 8;         // dispatches
 constexpr nanos doze_time = 100 * microsecond;
 
-// While threads lack (start_new_m), nobody may ever come to a P that idles, and those with a thread may always have
+// While out of threads (start_new_m), nobody may ever come to a P that idles, and those with a thread may always have
 // something of their own to run. sysmon makes them look when a timer is overdue.
 nanos check_timers_of_idle(const P* mine, nanos* now, bool* ran) {
   nanos next = 0;
@@ -57,7 +57,7 @@ void plan_next_look(P* p, nanos now, nanos next_timer) noexcept {
 
 // Whom the poller or a timer woke may run before all who wait, but not each time: two that talk to each other, or
 // timers that are due again when they have run, would have the P to themselves. Others come in between: so many, or one
-// that used up its time slice (time_is_up).
+// that used up its time slice (note_slice_used_up).
 bool may_pass(P* p, bool is_one) noexcept {
   if (p->runq.ring_empty() && sched.global_size.load(relaxed) == 0) return true;
   std::uint64_t at = dispatches(p);
@@ -67,31 +67,49 @@ bool may_pass(P* p, bool is_one) noexcept {
   return true;
 }
 
-// Without blocking, and not if somebody looked within `pause`; 0: there is nothing else to run. A goroutine to run now,
-// or null: those it woke are queued, and one that comes alone, too, if it may not pass.
-G* look_at_poller(P* p, nanos now, nanos pause) noexcept {
-  if (!anybody_waits_for_io()) return nullptr;
-  nanos last = sched.last_poll.load(relaxed);
-  if (last == 0 || now - last < pause) return nullptr;  // somebody blocks there, or just looked
-  // One looker at a time: the others would fight for the kernel's lock (Go issue 65064). Whoever comes by only after a
-  // pause looks in any case, as the other one may have lost its processor.
-  if (pause == 0 && (sched.somebody_looks.load(relaxed) || sched.somebody_looks.exchange(true, acquire)))
-    return nullptr;
+// Nobody blocks in the poller, or looked there within `pause`.
+bool may_poll(nanos now, nanos pause, nanos* last) noexcept {
+  if (!anybody_waits_for_io()) return false;
+  *last = sched.last_poll.load(relaxed);
+  return *last != 0 && now - *last >= pause;
+}
+
+// Without blocking. `last`: when somebody looked, if nobody has since.
+g_list poll_once(nanos now, nanos last) noexcept {
   g_list woken;
-  const bool looks = sched.last_poll.compare_exchange_strong(last, now, acq_rel, relaxed);
-  if (looks) poll_network(0, woken);
-  if (pause == 0) sched.somebody_looks.store(false, release);
-  if (!looks) return nullptr;
-  if (pause != 0 && !may_pass(p, woken.size() == 1)) {
-    ready_all(woken);
-    return nullptr;
-  }
+  if (sched.last_poll.compare_exchange_strong(last, now, acq_rel, relaxed)) poll_network(0, woken);
+  return woken;
+}
+
+// The first of them, to run now, while the others are queued; or null.
+G* take_first(P* p, g_list& woken) noexcept {
   G* g = woken.pop_front();
   if (!g) return nullptr;
   g->set_state(g_state::waiting, g_state::runnable);
   p->count.wakeups.add();
   ready_all(woken);
   return g;
+}
+
+// Beside other work, however long that is: now and then. A goroutine that comes alone is run now, if it may pass.
+G* poll_while_busy(P* p, nanos now) noexcept {
+  nanos last;
+  if (!may_poll(now, look_every / 2, &last)) return nullptr;
+  g_list woken = poll_once(now, last);
+  if (may_pass(p, woken.size() == 1)) return take_first(p, woken);
+  ready_all(woken);
+  return nullptr;
+}
+
+// There is nothing else to run here. One at a time: the others would fight for the kernel's lock (Go issue 65064).
+// (poll_while_busy does not ask: whoever looks here may have lost its processor.)
+G* poll_before_stealing(P* p, nanos now) noexcept {
+  nanos last;
+  if (!may_poll(now, 0, &last)) return nullptr;
+  if (sched.somebody_looks.load(relaxed) || sched.somebody_looks.exchange(true, acquire)) return nullptr;
+  g_list woken = poll_once(now, last);
+  sched.somebody_looks.store(false, release);
+  return take_first(p, woken);
 }
 
 // With hazard.cpp every goroutine comes by here, and none by next_local (park.cpp), which sees to it that runnext does
@@ -139,7 +157,7 @@ P* recheck_queues(thief_takes* what) noexcept {
     if (sched.dozer.load(seq_cst)) return nullptr;
     if (poller_is_wanted(forever) && some_m_idles()) {
       wakep(help::soon);  // that one may doze when this M sleeps in the poller
-      if (!sched.threads_lack.load(seq_cst)) return nullptr;
+      if (!sched.out_of_threads.load(seq_cst)) return nullptr;
     }
   }
   *what = seen == queued::crumbs ? thief_takes::crumbs_too : thief_takes::work;
@@ -247,7 +265,7 @@ bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
     // Our timer was stopped since we looked, or the wait for a descriptor was ended, and who did that may have gone to
     // sleep before we said that we do. Looks again, to sleep as they do.
     poll_network(0, woken);
-  } else if (WEFT_UNLIKELY(sched.threads_lack.load(seq_cst))) {  // after P1 (start_new_m)
+  } else if (WEFT_UNLIKELY(sched.out_of_threads.load(seq_cst))) {  // after P1 (start_new_m)
     poll_network(0, woken);
   } else {
     poll_network_until(until, woken);
@@ -281,6 +299,96 @@ bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
   return true;
 }
 
+// The steps of find_runnable. *now is 0 as long as nobody asked for the time.
+
+// Timers that are due; and the global queue and the poller, if that is due, although there may be local work.
+G* look_as_planned(P* p, nanos* now, bool* ran_timer) noexcept {
+  nanos next_timer = check_timers(p, p, true, now, ran_timer);
+  if (WEFT_UNLIKELY(sched.out_of_threads.load(relaxed))) {
+    next_timer = earlier(next_timer, check_timers_of_idle(p, now, ran_timer));
+  }
+  const bool global_first = is_turn_of_global_queue(p);
+  if (p->next_look.load(relaxed) == 0 && !global_first) {
+    if (next_timer != 0) plan_next_look(p, *now, next_timer);
+    return nullptr;
+  }
+  if (*now == 0) *now = nanotime();
+  sched.coarse_now.store(*now, relaxed);
+  if (global_first) {
+    if (G* g = shared_one(p)) {
+      p->next_look.store(1, relaxed);  // for the poller, which might always have somebody to run, too
+      return g;
+    }
+  }
+  G* g = poll_while_busy(p, *now);
+  plan_next_look(p, *now, next_timer);
+  return g;
+}
+
+// From this P's own queue, or one that is pinned to this thread: of those that are ready each other time first.
+G* take_own(M* m, P* p, bool ran_timer, place* from) noexcept {
+  if (ran_timer && !may_pass(p, true)) next_behind_others(p);
+  const bool pinned = m->requests.load(relaxed) & request::pinned;
+  if (WEFT_UNLIKELY(pinned) && (m->pinned_first = !m->pinned_first)) {
+    if (G* g = take_pinned(m)) return g;
+  }
+  bool inherit;
+  if (G* g = local_one(m, p, &inherit)) {
+    if (inherit && !ran_timer) *from = place::next;  // or else a timer made it ready, and not who ran before
+    return g;
+  }
+  return WEFT_UNLIKELY(pinned) ? take_pinned(m) : nullptr;
+}
+
+// From where all Ps take. What came to the poller is there for the taking, where a sleep in it would need this M to
+// give its P up, and the next one to be woken. Only so often before it steals, so that the others' queues are not
+// forgotten.
+G* take_shared(M* m, P* p, nanos* now) noexcept {
+  judge_last_theft(m, p);
+  if (G* g = global_one(p, 0)) return g;
+  if (G* g = take_newcomer(p)) return g;
+  if (*now == 0) *now = nanotime();
+  if (m->looks < looks_before_stealing) {
+    ++m->looks;
+    if (G* g = poll_before_stealing(p, *now)) return g;
+  }
+  m->looks = 0;
+  return nullptr;
+}
+
+// Nothing anywhere. Gives the P up, and looks everywhere once more before it sleeps. Null: to be looked for again, as
+// the M has a P once more, or stopm gives it one.
+G* sleep_without_p(M* m, P* p, thief_takes* what) noexcept {
+  {
+    lock_guard hold(sched.mutex);
+    if (sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) return nullptr;
+    if (G* g = global_get(p, 0)) return g;
+    releasep(m);
+    idle_p_put(p);  // S1
+  }
+  bool was_spinning = m->spinning.load(relaxed);
+  if (end_burst(m)) {
+    if (was_spinning) sched.spinning.fetch_sub(1, seq_cst);  // one of two
+    m->spinning.store(was_spinning = true, relaxed);
+  }
+  if (was_spinning) {
+    if (doze(m)) {
+      *what = thief_takes::crumbs_too;
+      return nullptr;
+    }
+    m->spinning.store(false, relaxed);
+    sched.spinning.fetch_sub(1, seq_cst);  // S2
+  }
+  if (P* again = recheck_queues(what)) {  // S3
+    acquirep(m, again);
+    start_spinning(m);  // S4
+    return nullptr;
+  }
+  G* g = nullptr;
+  if (!sleep_in_poller(m, tidy_timers(), was_spinning, &g)) stopm(m);
+  return g;
+}
+
 }  // namespace
 
 nanos earliest_timer() noexcept {
@@ -302,7 +410,7 @@ bool wants_to_be_on_time(nanos when) noexcept {
 }
 
 // Unless it was a woken one itself that passed.
-void time_is_up(P* p) noexcept {
+void note_slice_used_up(P* p) noexcept {
   if (p->sched_tick.load(relaxed) != p->pass_slice) p->passed_at = 0;
 }
 
@@ -321,55 +429,11 @@ G* find_runnable(M* m, place* from) noexcept {
       stop_for_the_world(m);
       continue;
     }
-
     nanos now = 0;
-    bool ran = false;
-    nanos next_timer = check_timers(p, p, true, &now, &ran);
-    if (WEFT_UNLIKELY(sched.threads_lack.load(relaxed))) {
-      next_timer = earlier(next_timer, check_timers_of_idle(p, &now, &ran));
-    }
-    bool global_first = is_turn_of_global_queue(p);
-    if (p->next_look.load(relaxed) != 0 || global_first) {
-      if (now == 0) now = nanotime();
-      sched.coarse_now.store(now, relaxed);
-      if (global_first) {
-        if (G* g = shared_one(p)) {
-          p->next_look.store(1, relaxed);  // for the poller, which might always have somebody to run, too
-          return g;
-        }
-      }
-      G* g = look_at_poller(p, now, look_every / 2);
-      plan_next_look(p, now, next_timer);
-      if (g) return g;
-    } else if (next_timer != 0) {
-      plan_next_look(p, now, next_timer);
-    }
-
-    if (ran && !may_pass(p, true)) next_behind_others(p);
-    const bool pinned = m->requests.load(relaxed) & request::pinned;
-    if (WEFT_UNLIKELY(pinned) && (m->pinned_first = !m->pinned_first)) {
-      if (G* g = take_pinned(m)) return g;
-    }
-    bool inherit;
-    if (G* local = local_one(m, p, &inherit)) {
-      if (inherit && !ran) *from = place::next;  // or else a timer made it ready, and not who ran before
-      return local;
-    }
-    if (WEFT_UNLIKELY(pinned)) {
-      if (G* g = take_pinned(m)) return g;
-    }
-    judge_last_theft(m, p);
-    if (G* g = global_one(p, 0)) return g;
-    if (G* g = take_newcomer(p)) return g;
-    if (now == 0) now = nanotime();
-    // What came meanwhile is there for the taking, where a sleep in the poller would need this M to give its P up, and
-    // the next one to be woken. Only so often before it steals, so that the others' queues are not forgotten.
-    if (m->looks < looks_before_stealing) {
-      ++m->looks;
-      if (G* g = look_at_poller(p, now, 0)) return g;
-    }
-    m->looks = 0;
-
+    bool ran_timer = false;
+    if (G* g = look_as_planned(p, &now, &ran_timer)) return g;
+    if (G* g = take_own(m, p, ran_timer, from)) return g;
+    if (G* g = take_shared(m, p, &now)) return g;
     // Spinning is for at most half of the busy Ps: it is work that may be in vain.
     if (m->spinning.load(relaxed) || may_spin()) {
       if (!m->spinning.load(relaxed)) start_spinning(m);
@@ -379,39 +443,7 @@ G* find_runnable(M* m, place* from) noexcept {
       if (r.g) return r.g;
       if (r.ran_timers) continue;
     }
-
-    // Nothing anywhere: give up the P.
-    {
-      lock_guard hold(sched.mutex);
-      if (sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) continue;
-      if (G* g = global_get(p, 0)) return g;
-      releasep(m);
-      idle_p_put(p);  // S1
-    }
-    bool was_spinning = m->spinning.load(relaxed);
-    if (end_burst(m)) {
-      if (was_spinning) sched.spinning.fetch_sub(1, seq_cst);  // one of two
-      m->spinning.store(was_spinning = true, relaxed);
-    }
-    if (was_spinning) {
-      if (doze(m)) {
-        what = thief_takes::crumbs_too;
-        continue;
-      }
-      m->spinning.store(false, relaxed);
-      sched.spinning.fetch_sub(1, seq_cst);  // S2
-    }
-    if (P* again = recheck_queues(&what)) {  // S3
-      acquirep(m, again);
-      start_spinning(m);  // S4
-      continue;
-    }
-    G* g = nullptr;
-    if (sleep_in_poller(m, tidy_timers(), was_spinning, &g)) {
-      if (g) return g;
-      continue;
-    }
-    stopm(m);
+    if (G* g = sleep_without_p(m, p, &what)) return g;
   }
 }
 

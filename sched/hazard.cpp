@@ -12,7 +12,6 @@
 #include "runtime/held_locks.hpp"
 #include "runtime/report.hpp"
 #include "runtime/roomy_stack.hpp"
-#include "sched/spawn.hpp"
 
 #include <algorithm>
 #include <array>
@@ -29,10 +28,7 @@ std::array<atomic<std::uint64_t>, 256> reported{};
 
 bool is_new(const trace& t) noexcept {
   std::uint64_t place = 1;
-  for (std::size_t i = 0; i < t.size; ++i) {
-    place = (place ^ reinterpret_cast<std::uintptr_t>(t.frames[i].pc)) * 0x9e3779b97f4a7c15u;
-    place ^= place >> 29;
-  }
+  for (std::size_t i = 0; i < t.size; ++i) place = hash_on(place, reinterpret_cast<std::uintptr_t>(t.frames[i].pc));
   for (auto& slot : reported) {
     std::uint64_t there = 0;  // relaxed: the number is all there is
     if (slot.compare_exchange_strong(there, place, relaxed, relaxed)) return true;
@@ -88,7 +84,9 @@ WEFT_NOINLINE void report_locks(const G* g, const held_locks& held) noexcept {
       g->get_state() == g_state::waiting ? describe(g->reason) : "gives way", held.size == 1 ? "a mutex" : "mutexes",
       g->marks() & mark::pinned_to_thread ? "others on its thread may want it" : "it will go on on another thread");
   for (std::size_t i = 0; i < held.size; ++i) {
-    out.frame(fmt::format("    mutex {}, locked in ", held.list[i].mutex), locked_in(out, held.list[i]));
+    char before[64];
+    const char* end = fmt::format_to_n(before, sizeof before, "    mutex {}, locked in ", held.list[i].mutex).out;
+    out.frame({before, end}, locked_in(out, held.list[i]));
   }
   out.frames(*t);
   out.started_by(g);

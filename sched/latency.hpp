@@ -9,7 +9,8 @@
 
 namespace weft::rt {
 
-// g is becoming runnable, and belongs to the caller. nth: how many did that before in the same way.
+// g is becoming runnable, and belongs to the caller. nth: a number that grows by one with each that does so in the same
+// way.
 void start_timing(G* g) noexcept;
 inline bool is_timed(std::uint64_t nth) noexcept { return nth % 64 == 0; }
 inline void time_one_in_64(G* g, std::uint64_t nth) noexcept {

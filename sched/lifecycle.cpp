@@ -129,7 +129,7 @@ void reset() noexcept {
   sched.detached_ms.store(0, relaxed);
   sched.dozer.store(nullptr, relaxed);
   sched.help_wanted.store(false, relaxed);
-  sched.threads_lack.store(false, relaxed);
+  sched.out_of_threads.store(false, relaxed);
   sched.thread_refused.store(0, relaxed);
   if (sched.promiser.exchange(nullptr, relaxed)) sched.spinning.fetch_sub(1, relaxed);
   sched.burst_of.store(nullptr, relaxed);
@@ -187,9 +187,18 @@ bool is_over(std::uint64_t run) noexcept {
   return sched.shutting_down.load(relaxed) || !sched.running.load(relaxed) || sched.run_number.load(relaxed) != run;
 }
 
+void throw_if_not_running_slow(const char* what) {
+  if (this_m() && sched.running.load(relaxed)) return;
+  leave_runtime(enter_without_locks());  // a goroutine that an ended run() left behind does not come back from there
+  refuse_beside_other_copy();
+  throw std::logic_error(fmt::format("weft: {} without a running runtime: call it inside weft::run()", what));
+}
+
 void start_runtime(const scheduler_options& options) {
   if (long bytes = ::sysconf(_SC_PAGESIZE); bytes != page) {
-    throw std::runtime_error(fmt::format("weft::run(): memory pages of {} bytes; weft needs those of {}", bytes, page));
+    throw std::system_error(
+        ENOTSUP, std::generic_category(),
+        fmt::format("weft::run(): memory pages of {} bytes, but weft was built for those of {}", bytes, page));
   }
   if (started.exchange(true, acquire)) throw std::logic_error("weft::run(): a runtime is running already");
   begin_as_only_copy();
@@ -289,7 +298,7 @@ void stop_runtime() noexcept {
       [](G* g, void*) {
         if (!is_unfinished(g)) return;
         if (as_good_as_ended(g)) {
-          g->set_state(g->get_state(), g_state::dead);
+          g->set_state_from_any(g_state::dead);
           recycle(sched.all_ps[0].load(relaxed), g);
           return;
         }

@@ -167,7 +167,7 @@ void start_locked_m(M* m, G* g) noexcept {
 
 void start_some_locked_m() noexcept {
   lock_guard hold(sched.mutex);
-  if (sched.idle_locked_ms == 0 || !sched.threads_lack.load(relaxed) || !sched.idle_p_list) return;
+  if (sched.idle_locked_ms == 0 || !sched.out_of_threads.load(relaxed) || !sched.idle_p_list) return;
   if (sched.shutting_down.load(relaxed) || sched.world_stopping.load(relaxed)) return;
   G* found = nullptr;
   for (std::size_t n = sched.global.size(); n > 0; --n) {

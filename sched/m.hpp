@@ -94,9 +94,12 @@ struct alignas(cache_line) M : thread_state {
   signal_stack for_signals;
   std::uint32_t id = 0;
   pthread_t thread{};
-  int tid = 0;                 // the kernel's number
+  atomic<int> tid{0};          // the kernel's number
   std::uint32_t regained = 0;  // sched: how often it came back after its P was taken
   atomic<bool> finished{false};
 };
+
+// Null: none, or on a foreign thread.
+inline P* p_of(const M* m) noexcept { return m ? m->p.load(relaxed) : nullptr; }
 
 }  // namespace weft::rt

@@ -16,22 +16,21 @@ bool newcomers_may_begin() noexcept;  // S3: some are put aside, and the next ma
 bool newcomers_want(P* p) noexcept;   // sysmon: they wait for the goroutine that p runs
 std::size_t newcomers_aside() noexcept;
 
-// From now on each P goes by the scheduler's loop; and that ends.
-void make_newcomers_wait() noexcept;
-void let_newcomers_begin() noexcept;
+void make_newcomers_wait() noexcept;  // from now on every dispatch goes by the scheduler's loop, which puts them aside
+void let_newcomers_begin() noexcept;  // and no longer
 
-// The turn. What began by it parks, yields, ends or blocks: it comes back (p's owner), or is the caller's then (who
-// took p). end_turn and take_turn_away: true if p had it.
-void return_turn(P* p) noexcept;
-[[nodiscard]] bool end_turn(P* p) noexcept;
-[[nodiscard]] bool take_turn_away(P* p) noexcept;  // under sched.mutex; by whoever took p, what began by it may compute
-[[nodiscard]] bool withhold_turn() noexcept;       // false: some P has it
-void give_turn_back() noexcept;                    // what was ended, taken away or withheld
+// The turn: the right to begin, which one P has at a time. It comes back when the goroutine that began by it parks,
+// yields, ends or blocks.
+void return_turn(P* p) noexcept;                   // by p's owner: if p has it
+[[nodiscard]] bool end_turn(P* p) noexcept;        // by whoever took p from a call. True: p had it, now the caller does
+[[nodiscard]] bool take_turn_away(P* p) noexcept;  // the same, under sched.mutex: what began by it may compute
+[[nodiscard]] bool withhold_turn() noexcept;       // the caller has it now. False: some P has
+void give_turn_back() noexcept;                    // the caller's
 
-// kind: where a goroutine was started. One of them is on trial, until it turns out that it computes for long (false:
-// that was known), or does not: the turn is given back afterwards.
+// Goroutines are of one kind if they were started at one place (`kind`). While one of them is watched, its kind is on
+// trial; if it computes for long its kind is suspect, else acquitted. The turn is given back afterwards.
 void put_on_trial(const void* kind) noexcept;
-bool suspect(const void* kind) noexcept;
+bool suspect(const void* kind) noexcept;  // false: it was already
 void acquit(const void* kind) noexcept;
 void make_suspects_wait(bool and_all_others) noexcept;
 void let_suspects_begin() noexcept;

@@ -2,7 +2,7 @@
 // this needs without a lock: a run queue, a timer heap, free Gs, stacks and blocks, counters.
 //
 // Who may touch a field is said beside it. "owner": the M that holds the P, or whoever took the P out of a list and has
-// not passed it on. "sched": under scheduler::mutex.
+// not passed it on. "sched": under sched.mutex.
 #pragma once
 
 #include "runtime/g_queue.hpp"
@@ -117,7 +117,7 @@ struct alignas(cache_line) P {
   } joins;
 
   // The turn for newcomers is here (newcomers.cpp): the goroutine that runs began on it and is not known yet.
-  // Written by the owner, or under sched::mutex by whoever takes the P.
+  // Written under sched.mutex; the owner reads it without.
   atomic<bool> has_turn{false};
   const void* turn_kind = nullptr;  // sched: G::spawn_pc of that goroutine
 
@@ -130,7 +130,7 @@ struct alignas(cache_line) P {
   sleep_crowd sleeps;  // owner
   timer_heap timers;
 
-  // Owner: goroutines that nobody is, and stacks of the default class, ready for reuse.
+  // Owner: free Gs, and stacks of the default class, ready for reuse.
   small_stack<G, p_cache> free_gs;
   small_stack<stack, p_cache> free_stacks;
   std::array<free_block_list, block_sizes.size()> free_blocks;

@@ -11,6 +11,7 @@
 #include "sched/proc.hpp"
 #include "sched/runqueues.hpp"
 #include "sched/spawn.hpp"
+#include "sched/syscall.hpp"
 #include "sched/timing.hpp"
 
 #include <algorithm>
@@ -226,13 +227,13 @@ M* park_until_run_ends(M* m, std::uint64_t run, wait_ticket ticket, after_switch
   return nullptr;
 }
 
-void ready_in_a_crowd(M* m, G* g) noexcept {
+void ready_without_prefetch(M* m, G* g) noexcept {
   if (g->kind == g_kind::foreign) {
     g->set_state(g_state::waiting, g_state::running);
     g->thread_note.wakeup();  // the thread may be gone at the next instruction
     return;
   }
-  P* p = m ? m->p.load(relaxed) : nullptr;
+  P* p = p_of(m);
   help h = help::now;
   if (WEFT_LIKELY(p != nullptr)) {
     WEFT_CHECK(m->depth.load(relaxed) > 0, "ready({}) outside the runtime", g->id);
@@ -247,7 +248,11 @@ void ready_in_a_crowd(M* m, G* g) noexcept {
     count_wakeup(nullptr, g);
     global_put(g);
   }
-  if (sched.idle_ps.load(seq_cst) != 0) wakep(h);  // A2
+  if (sched.idle_ps.load(seq_cst) != 0) {  // A2
+    wakep(h);
+  } else if (!p) {
+    want_p_of_a_call();
+  }
 }
 
 // They go behind all that waits already: into this P's ring, and what it has no room for, or all if others are in the
@@ -257,7 +262,7 @@ void ready_in_a_crowd(M* m, G* g) noexcept {
 void ready_all(g_list& gs) noexcept {
   if (gs.empty()) return;
   M* m = this_m();
-  P* p = m ? m->p.load(relaxed) : nullptr;
+  P* p = p_of(m);
   auto next = [&]() -> G* {
     while (G* g = gs.pop_front()) {
       if (!p && g->get_state() == g_state::abandoned) continue;  // claimed in a run() that is over
@@ -324,7 +329,7 @@ M* yield_now(M* m) noexcept {
   if (!next && !m->picked && sched.global_size.load(relaxed) == 0) return m;  // nobody else
   g->set_state(g_state::running, g_state::runnable);
   m->left.from_park = __builtin_return_address(0);
-  if (next && p->runq.alone()) {
+  if (next && p->runq.unshared()) {
     // It may lie there before it has left its stack: who takes from that queue is this M alone, afterwards, and who
     // stops the world, to look at stacks or to make more Ps, waits until it has left the runtime.
     put_last(p, g);

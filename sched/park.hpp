@@ -20,13 +20,13 @@ namespace weft::rt {
 [[nodiscard]] M* park_until(M* m, wait_ticket ticket, after_switch commit, void* arg, wait_reason why, nanos deadline,
                             bool* timed_out);
 
-// The same for what only a run() brings about, as the value of a timer: a foreign thread's wait is also over, as if its
-// time were, soon after that run() is, or was already.
+// As park_until, for a wait that only a run() that is still there can end (for a timer's value). On a foreign thread it
+// also ends, with *timed_out set, within foreign_look_again of the end of run number `run`.
 [[nodiscard]] M* park_until_run_ends(M* m, std::uint64_t run, wait_ticket ticket, after_switch commit, void* arg,
                                      wait_reason why, nanos deadline, bool* timed_out);
 
-// A run() may end while a thread waits for one of its goroutines, or its timers, and nobody is left to say so: a thread
-// that is no goroutine looks again now and then.
+// A run() may end while a foreign thread waits for one of its goroutines or timers, and nobody is left to say so: it
+// looks again now and then.
 inline constexpr nanos foreign_look_again = 20 * millisecond;
 
 // For a wait that others find under a lock, which the caller holds: the commit gives it back.
@@ -40,9 +40,9 @@ inline void release_after_switch(G*, void* held) noexcept { static_cast<lock*>(h
 }
 
 // For a function that the program calls, or what such a function calls last: does `body`, which may wait and leaves the
-// runtime at its end, and returns what that returns, as the processor expects it (runtime/way_back.hpp).
+// runtime at its end, and returns what that returns, by a jump that the processor guesses right (runtime/way_back.hpp).
 template <class F>
-[[gnu::always_inline]] inline auto wait_in_step(F body) {
+[[gnu::always_inline]] inline auto with_predicted_return(F body) {
   if (M* m = this_m()) m->left.from_call = __builtin_return_address(0);
   auto value = body();
   const M* m = this_m();
@@ -50,7 +50,7 @@ template <class F>
 }
 // The same inside the runtime, which it leaves. `body` takes the M, and leaves the present one there.
 template <class F>
-[[gnu::always_inline]] inline auto wait_in_step(M* m, F body) {
+[[gnu::always_inline]] inline auto with_predicted_return(M* m, F body) {
   if (m) m->left.from_call = __builtin_return_address(0);
   auto value = body(m);
   leave_runtime(m);
@@ -59,10 +59,10 @@ template <class F>
 
 // g was claimed by the caller: it runs as soon as a P gets to it; on this P it is next. Also called by threads without
 // a P. A foreign thread is woken.
-void ready_in_a_crowd(M* m, G* g) noexcept;  // not soon, as many are: its frames would leave the cache again
+void ready_without_prefetch(M* m, G* g) noexcept;  // one of many: what is fetched now is out of the cache by its turn
 inline void ready(M* m, G* g) noexcept {
   __builtin_prefetch(g->context);  // the top of its stack
-  ready_in_a_crowd(m, g);
+  ready_without_prefetch(m, g);
 }
 inline void ready(G* g) noexcept { ready(this_m(), g); }
 

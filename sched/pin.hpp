@@ -5,6 +5,7 @@
 
 namespace weft::rt {
 
+// Inside the runtime, by the goroutine that m runs; they nest. unpin by another one is fatal.
 void pin(M* m) noexcept;
 void unpin(M* m) noexcept;
 void deliver_pinned(M* m, G* g) noexcept;  // m has picked g, which is another M's; m may be without a P then

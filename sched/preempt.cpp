@@ -3,7 +3,7 @@
 #include "sched/preempt.hpp"
 
 #include "runtime/asymmetric.hpp"
-#include "runtime/turns.hpp"
+#include "runtime/time_slice.hpp"
 
 #include <utility>
 
@@ -52,10 +52,10 @@ void forget_detached(M* m) noexcept {
   sched.detached_ms.fetch_sub(1, relaxed);
 }
 
-// The Ms that go on shall not wait for one that computes: where turns are long, all with shorter ones come in between.
+// The Ms that go on shall not wait for one that computes: where slices are long, all with shorter ones come in between.
 void note_detached(M* m, bool computes) noexcept {
   count_as_hog(m, computes);
-  computes ? take_long_turns(m->tid) : take_usual_turns(m->tid);
+  computes ? use_long_slices(m->tid.load(relaxed)) : use_usual_slices(m->tid.load(relaxed));
 }
 
 }  // namespace weft::rt

@@ -32,6 +32,10 @@
 //     is left to that one (steal.cpp). One that came back from the poller may run goroutines while it counts as
 //     spinning, and S2 comes when it gives its P up (burst.cpp).
 //
+//     S3 passes by the Ps of idle_mask, whose queues are empty. A bit is set before S1, and whoever takes the P clears
+//     it before A1: so if S3 finds one that is no longer true, A1 is still to come, and its A2 sees S1. With timer_mask
+//     it is the same: a P that is not in it has no timers, and its bit is set before one is added.
+//
 //     While a goroutine moves from queue to queue, S3 may find it in neither. So whoever moves one does it in the order
 //     in which S3 looks (global_get: into the ring, then global_size), or makes it ready anew, with A2 (put_back,
 //     runqput_full's callers), or looks as S3 does afterwards (a thief, in resetspinning).
@@ -100,7 +104,12 @@ void wake_sysmon() noexcept {
 
 void hurry_sysmon() noexcept {
   // relaxed: whoever is not seen here is looked after when the pause is over.
-  if (sched.sysmon_pauses.load(relaxed) && sched.sysmon_pauses.exchange(false, relaxed)) sched.sysmon_pause.wakeup();
+  sysmon_state s = sched.sysmon.load(relaxed);
+  if (s == sysmon_state::may_be_hurried) {
+    if (sched.sysmon.compare_exchange_strong(s, sysmon_state::looks, relaxed, relaxed)) sched.sysmon_pause.wakeup();
+  } else if (s == sysmon_state::rests) {
+    sched.sysmon.compare_exchange_strong(s, sysmon_state::wanted, relaxed, relaxed);
+  }
 }
 
 // --- M holds P
@@ -258,7 +267,7 @@ void execute(M* m, G* g, bool inherit) noexcept {
   switch_to(m, g, nullptr, nullptr);
 }
 
-// What this M shall run next, or null when the runtime ends.
+// What this M shall run next. Null: the run() ends, or this M has idled for long and its thread ends.
 G* schedule(M* m, place* from) noexcept {
   for (;;) {
     // Whoever ran here last has parked, yielded or ended.

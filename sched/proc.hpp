@@ -13,14 +13,14 @@ namespace weft::rt {
 // ready, but somebody has to sleep in the poller.
 enum class help : std::uint8_t { now, soon, to_poll };
 void wakep(help h = help::now) noexcept;
-void start_spinning(M* m) noexcept;
-void resetspinning(M* m) noexcept;
-void one_spins_less() noexcept;  // and if there is work it wakes another one
+void start_spinning(M* m) noexcept;  // by m, with a P: it counts as spinning
+void resetspinning(M* m) noexcept;   // by m, which has found work: it counts no more, and wakes one if there is more
+void one_spins_less() noexcept;      // the caller's count of an M: the same for that
 
 // Nobody sleeps in the poller, and a timer is due within `horizon`; or somebody waits for a descriptor. Who has
-// something else to do leaves later timers to sysmon: it asks, too, every 20 ms at least, and will find them within
+// something else to do leaves later timers to sysmon: it asks, too, every 10 ms at least, and will find them within
 // this by then.
-inline constexpr nanos sysmon_is_in_time = 40 * millisecond;
+inline constexpr nanos sysmon_is_in_time = 20 * millisecond;
 bool timer_wants_poller(nanos horizon = sysmon_is_in_time) noexcept;
 bool poller_is_wanted(nanos horizon = sysmon_is_in_time) noexcept;
 
@@ -40,6 +40,6 @@ P* idle_p_get() noexcept;
 
 // --- sysmon
 void wake_sysmon() noexcept;   // under sched.mutex: ends its deep sleep
-void hurry_sysmon() noexcept;  // ends its pause, if that is long
+void hurry_sysmon() noexcept;  // ends its pause, if that is long; soon, if it was hurried just now
 
 }  // namespace weft::rt

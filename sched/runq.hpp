@@ -40,7 +40,7 @@ class basic_run_queue {
   // Makes g the next to run. What was next before is returned and has to be put elsewhere.
   // seq_cst: publishes g and is the barrier of append-check-wake.
   [[nodiscard]] G* put_next(G* g) noexcept {
-    if (!alone_) return next_.exchange(g, seq_cst);
+    if (!unshared_) return next_.exchange(g, seq_cst);
     G* before = next_.load(relaxed);
     next_.store(g, release);
     return before;
@@ -53,7 +53,7 @@ class basic_run_queue {
     std::uint32_t tail = tail_.load(relaxed);
     if (tail - head_.load(acquire) >= Capacity) return false;
     ring_[tail % Capacity].store(g, relaxed);
-    if (b == barrier::publish && !alone_) {
+    if (b == barrier::publish && !unshared_) {
       tail_.store(tail + 1, seq_cst);
     } else {
       tail_.store(tail + 1, release);
@@ -83,7 +83,7 @@ class basic_run_queue {
     // Only the owner makes runnext non-null, so null cannot be missed; a thief may take it between the two steps.
     G* g = next_.load(relaxed);
     if (!g) return nullptr;
-    if (alone_) {
+    if (unshared_) {
       next_.store(nullptr, relaxed);
       return g;
     }
@@ -95,7 +95,7 @@ class basic_run_queue {
     for (;;) {
       if (tail_.load(relaxed) == head) return nullptr;
       G* g = ring_[head % Capacity].load(relaxed);
-      if (alone_) {
+      if (unshared_) {
         head_.store(head + 1, release);
       } else if (!head_.compare_exchange_strong(head, head + 1, release, acquire)) {
         continue;
@@ -113,10 +113,10 @@ class basic_run_queue {
   std::uint32_t room() const noexcept { return Capacity - (tail_.load(relaxed) - head_.load(acquire)); }
 
   // Owner: whether nobody else takes from here. It stays so until the owner is outside the runtime.
-  bool alone() const noexcept { return alone_; }
+  bool unshared() const noexcept { return unshared_; }
 
   // While the world is stopped.
-  void set_alone(bool only_p) noexcept { alone_ = only_p; }
+  void set_unshared(bool only_p) noexcept { unshared_ = only_p; }
 
   // --- anybody
 
@@ -179,7 +179,7 @@ class basic_run_queue {
 
   alignas(64) atomic<std::uint32_t> head_{0};
   alignas(64) atomic<std::uint32_t> tail_{0};
-  bool alone_ = false;  // owner; who stops the world
+  bool unshared_ = false;  // owner; who stops the world
   atomic<G*> next_{nullptr};
   std::array<atomic<G*>, Capacity> ring_{};
 };

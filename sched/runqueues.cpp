@@ -86,7 +86,8 @@ G* global_get(P* p, std::uint32_t max) noexcept {
     WEFT_CHECK(fits, "P {} has room for {} and took no goroutine", p->id, p->runq.room());
     (void)fits;
   }
-  sched.global_size.store(static_cast<std::uint32_t>(sched.global.size()), relaxed);
+  // release, after the ring: who looks everywhere (S3) reads this first, and then the rings.
+  sched.global_size.store(static_cast<std::uint32_t>(sched.global.size()), release);
   return first;
 }
 

@@ -12,7 +12,7 @@ enum class queued : std::uint8_t { nothing, crumbs, work };
 queued look_at_queues() noexcept;    // S3
 queued look_beyond_next() noexcept;  // D2: only at what is not some P's very next
 
-G* global_one(P* p, std::uint32_t max) noexcept;  // as global_get; takes the lock, if there is any
+G* global_one(P* p, std::uint32_t max) noexcept;  // as global_get; takes the lock, unless the queue is empty
 G* global_get(P* p, std::uint32_t max) noexcept;  // under sched.mutex: one to run, more into p's ring
 
 // At the tail.

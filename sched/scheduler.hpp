@@ -1,5 +1,5 @@
 // What all Ms share. Beside each field of `sched` stands who may touch it, as in p.hpp; "sched" or "mutex": under
-// scheduler::mutex.
+// sched.mutex.
 #pragma once
 
 #include "runtime/alarm_clock.hpp"
@@ -17,7 +17,8 @@ namespace weft::rt {
 
 inline constexpr std::uint32_t max_procs = 1024;
 
-// A set of P numbers that anybody may read.
+// A set of P numbers that anybody may read. seq_cst: S3 passes by the Ps of idle_mask, and those that are not in
+// timer_mask ("append-check-wake", proc.cpp).
 class p_mask {
  public:
   bool has(std::uint32_t id) const noexcept { return words_[id / 64].load(seq_cst) >> (id % 64) & 1; }
@@ -27,6 +28,9 @@ class p_mask {
  private:
   std::array<atomic<std::uint64_t>, max_procs / 64> words_{};
 };
+
+// rests: it was hurried a moment ago. wanted: somebody would have hurried it then.
+enum class sysmon_state : std::uint8_t { looks, rests, wanted, may_be_hurried };
 
 struct scheduler_options {
   std::uint32_t procs = 1;
@@ -76,16 +80,16 @@ struct scheduler {
   alignas(cache_line) atomic<std::uint32_t> idle_ps{0};
   atomic<std::uint32_t> spinning{0};
   atomic<std::uint32_t> global_size{0};
-  atomic<M*> dozer{nullptr};         // whoever swaps it for null wakes it (find.cpp)
-  atomic<bool> help_wanted{false};   // somebody called wakep since the dozer fell asleep
-  atomic<bool> threads_lack{false};  // a P idles as no thread could be had for it; written under mutex
-  atomic<nanos> thread_refused{0};   // when the system last refused one, or 0 if it has given one since
+  atomic<M*> dozer{nullptr};           // whoever swaps it for null wakes it (find.cpp)
+  atomic<bool> help_wanted{false};     // somebody called wakep since the dozer fell asleep
+  atomic<bool> out_of_threads{false};  // a P idles as no thread could be had for it; written under mutex
+  atomic<nanos> thread_refused{0};     // when the system last refused one, or 0 if it has given one since
 
   alignas(cache_line) atomic<nanos> last_poll{0};  // 0: somebody blocks in the poller
-  atomic<bool> somebody_looks{false};              // there, without blocking
-  atomic<nanos> poll_until{0};                     // until when; 0: for ever
+  atomic<bool> somebody_looks{false};              // somebody looks into the poller without blocking
+  atomic<nanos> poll_until{0};                     // until when whoever blocks there does; 0: for ever
   atomic<std::uint32_t> poll_waiters{0};           // goroutines that wait for descriptors
-  atomic<std::uint32_t> foreign_poll_waiters{0};   // threads that do
+  atomic<std::uint32_t> foreign_poll_waiters{0};   // foreign threads that do
   atomic<nanos> coarse_now{0};
 
   // The M that came back from the poller last and has something to run still, and its promise (burst.cpp).
@@ -110,16 +114,16 @@ struct scheduler {
   P* idle_p_list = nullptr;
   M* idle_m_list = nullptr;
   std::uint32_t idle_ms = 0;
-  std::uint32_t idle_locked_ms = 0;          // sleep until their locked goroutine is ready
+  std::uint32_t idle_locked_ms = 0;          // Ms that sleep until their locked goroutine is ready
   std::uint32_t live_ms = 0;                 // threads that have not left the scheduler's loop
-  std::uint32_t tied_ms = 0;                 // of those a goroutine is locked to, or is about to be
-  std::uint32_t untied_ms = 0;               // the others, without those that start just now or leave
-  bool spare_starts = false;                 // one that will be untied
-  g_list tie_waiters;                        // for a tied one less (locked.cpp)
-  atomic<M*> gone_ms{nullptr};               // have left it while the run() goes on, and are to be joined
-  linked_list<M, &M::in_detached> detached;  // run a goroutine without a P
-  atomic<std::uint32_t> detached_ms{0};      // as many; written under mutex
-  atomic<std::uint32_t> hogs{0};             // those among them that compute; written under mutex
+  std::uint32_t tied_ms = 0;                 // of live_ms: a goroutine is locked to them, or about to be
+  std::uint32_t untied_ms = 0;               // of live_ms: the rest, without those that start just now or leave
+  bool spare_starts = false;                 // a thread starts that will be one of untied_ms
+  g_list tie_waiters;                        // goroutines that wait for tied_ms to fall (locked.cpp)
+  atomic<M*> gone_ms{nullptr};               // Ms that left the scheduler's loop while the run() goes on, to be joined
+  linked_list<M, &M::in_detached> detached;  // Ms that run a goroutine without a P
+  atomic<std::uint32_t> detached_ms{0};      // how many there are; written under mutex
+  atomic<std::uint32_t> hogs{0};             // how many of them compute; written under mutex
   std::uint64_t next_m_id = 1;
   linked_list<M, &M::in_all> all_ms;
   note stop_note;
@@ -137,7 +141,7 @@ struct scheduler {
   atomic<std::uint32_t> external_sources{0};
 
   // sysmon: it pauses between two looks, and sleeps deeply while every P idles.
-  atomic<bool> sysmon_pauses{false};  // for long, and may be hurried
+  atomic<sysmon_state> sysmon{sysmon_state::looks};
   alarm_clock sysmon_pause;
   bool sysmon_waits = false;  // sched
   bool suspect_dead = false;  // sched: all sleep, and only a thread that weft did not start could wake one

@@ -144,13 +144,6 @@ void make_room_locked() {
 
 }  // namespace
 
-void look_whether_running(const char* what) {
-  if (this_m() && sched.running.load(relaxed)) return;
-  leave_runtime(enter_without_locks());  // who was left behind when its run() ended does not come back from there
-  refuse_beside_other_copy();
-  throw std::logic_error(fmt::format("weft: {} without a running runtime: call it inside weft::run()", what));
-}
-
 void make_room_for_goroutines() {
   lock_guard hold(sched.room);
   make_room_locked();
@@ -274,7 +267,7 @@ bool is_simple(const P* p, const G* g) noexcept {
 void spawn_commit(G* g) noexcept {
   g->floating.read_here();
   M* m = try_enter_runtime();
-  P* p = m ? m->p.load(relaxed) : nullptr;
+  P* p = p_of(m);
   if (WEFT_UNLIKELY(!is_simple(p, g))) return commit_slow(m, g);
   g->set_state(g_state::idle, g_state::runnable);
   p->count.spawned.add();

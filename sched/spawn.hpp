@@ -8,7 +8,7 @@
 
 namespace weft::rt {
 
-G* spawn_begin(std::size_t stack_size);  // 0: default. Throws std::bad_alloc, std::logic_error
+G* spawn_begin(std::size_t stack_size);  // 0: default. Throws std::bad_alloc. A run() is there
 G* try_spawn_begin() noexcept;           // the same without a call; null: nothing has happened, spawn_begin can do it
 void spawn_abort(G* g) noexcept;
 void spawn_commit(G* g) noexcept;

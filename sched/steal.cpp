@@ -44,7 +44,7 @@ namespace weft::rt {
 namespace {
 
 constexpr int steal_rounds = 4;
-constexpr int runnext_grace_spins = 80;       // about 3 µs
+constexpr int runnext_grace_spins = 80;       // pauses: 2 to 3 µs
 constexpr std::uint64_t worth = 2;            // times what a theft takes
 constexpr std::uint64_t worth_of_crumbs = 4;  // the same, for what was held to be crumbs
 constexpr std::uint64_t lines_per_theft = 4;  // that go from one processor to the other: head, tail, slots, head again

@@ -11,12 +11,25 @@
 #include "sched/syscall.hpp"
 
 #include "sched/enter.hpp"
+#include "sched/find.hpp"
+#include "sched/io.hpp"
 #include "sched/proc.hpp"
 #include "sched/threads.hpp"
 
 #include <utility>
 
 namespace weft::rt {
+
+namespace {
+
+// For p, or for somebody who comes by the poller or by its timers: nobody does if all Ps are left behind.
+bool somebody_waits(const P* p) noexcept {
+  if (!p->runq.empty() || sched.global_size.load(relaxed) != 0 || anybody_waits_for_io()) return true;
+  const nanos timer = earliest_timer();
+  return timer != 0 && timer - sched.coarse_now.load(relaxed) <= sysmon_is_in_time;
+}
+
+}  // namespace
 
 void enter_syscall() noexcept {
   M* m = enter_runtime();
@@ -34,8 +47,10 @@ void enter_syscall() noexcept {
     p->syscall_tick.store(p->syscall_tick.load(relaxed) + 1, relaxed);
     // release: whoever takes the P sees all that was done with it.
     p->status.store(p_status::syscall, release);
-    // Others wait for the P. If this takes long they shall have it soon, and sysmon may have become slow.
-    if (sched.idle_ps.load(relaxed) == 0 && (!p->runq.empty() || sched.global_size.load(relaxed) != 0)) hurry_sysmon();
+    // Others wait for the last P. If this takes long they shall have it soon, and sysmon may have become slow.
+    if (sched.idle_ps.load(relaxed) == 0 && sched.sysmon.load(relaxed) != sysmon_state::looks && somebody_waits(p)) {
+      hurry_sysmon();
+    }
   }
   leave_runtime(m);
 }
@@ -70,6 +85,13 @@ M* finish_syscall(M* m) noexcept {
 bool retake_syscall(P* p) noexcept {
   p_status left = p_status::syscall;
   return p->status.compare_exchange_strong(left, p_status::idle, acq_rel, relaxed);
+}
+
+void want_p_of_a_call() noexcept {
+  const std::uint32_t n = sched.procs.load(acquire);
+  for (std::uint32_t i = 0; i < n; ++i) {
+    if (sched.all_ps[i].load(acquire)->status.load(relaxed) == p_status::syscall) return hurry_sysmon();
+  }
 }
 
 }  // namespace weft::rt

@@ -3,7 +3,7 @@
 #include "sched/threads.hpp"
 
 #include "netpoll/netpoll.hpp"
-#include "runtime/turns.hpp"
+#include "runtime/time_slice.hpp"
 #include "sched/burst.hpp"
 #include "sched/lifecycle.hpp"
 #include "sched/pin.hpp"
@@ -115,13 +115,13 @@ void* m_thread(void* arg) noexcept {
   pthread_sigmask(SIG_SETMASK, &sched.signal_mask, nullptr);  // sysmon, which starts Ms, blocks all signals
   set_this_thread(m);
   m->bind_to_this_thread();
-  m->tid = ::gettid();
+  m->tid.store(::gettid(), relaxed);
   char name[16];
   *fmt::format_to_n(name, sizeof name - 1, "weft-m{}", m->id).out = '\0';
   pthread_setname_np(pthread_self(), name);
   adopt_thread_stack(&m->g0, &m->thread_stack);
   ::prctl(PR_SET_TIMERSLACK, 1UL);  // else the kernel adds up to 50 µs to every deadline
-  take_short_turns(0);
+  use_short_slices(0);
   m->for_signals.use();
   m_main(m);
   set_this_thread(nullptr);  // what thread_locals' destructors do, a thread of the program does
@@ -135,11 +135,26 @@ struct first_task {
   G* picked = nullptr;    // what it runs first
 };
 
+void prepare(M* m, const first_task& task) noexcept {
+  m->worker = true;
+  m->scheduler = &m->g0;
+  m->id = static_cast<std::uint32_t>(sched.next_m_id++);
+  m->g0.kind = g_kind::scheduler;
+  m->g0.state.store(g_state::running, relaxed);
+  m->g0.thread = m;
+  m->g = &m->g0;
+  m->random = random_source(0x9e3779b97f4a7c15u * (m->id + 1));
+  m->next_p = task.p;
+  m->picked = task.picked;
+  m->begins_idle = !task.p;
+  m->spinning.store(task.spinning, relaxed);
+  if (sched.options.hazard) m->requests.store(request::hazard, relaxed);
+}
+
 // Throws nothing: null if the run() is over, or there is no memory or no thread to be had; *error says why.
 M* new_m(const first_task& task, std::uint64_t run, int* error) noexcept {
   const bool spare = !task.p;
   std::unique_ptr<M> m;
-  std::uint32_t id;
   {
     lock_guard hold(sched.mutex);
     *error = EAGAIN;
@@ -149,24 +164,10 @@ M* new_m(const first_task& task, std::uint64_t run, int* error) noexcept {
       *error = ENOMEM;
       return nullptr;
     }
+    prepare(m.get(), task);  // before anybody finds it
     sched.all_ms.push_back(m.get());
-    id = static_cast<std::uint32_t>(sched.next_m_id++);
     ++sched.live_ms;
   }
-  m->worker = true;
-  m->scheduler = &m->g0;
-  m->id = id;
-  m->g0.kind = g_kind::scheduler;
-  m->g0.state.store(g_state::running, relaxed);
-  m->g0.thread = m.get();
-  m->g = &m->g0;
-  m->random = random_source(0x9e3779b97f4a7c15u * (id + 1));
-  m->next_p = task.p;
-  m->picked = task.picked;
-  m->begins_idle = spare;
-  m->spinning.store(task.spinning, relaxed);
-  if (sched.options.hazard) m->requests.fetch_or(request::hazard, relaxed);
-
   M* raw = m.release();  // belongs to its thread, and to all_ms
   *error = raw->for_signals.reserve() ? start_thread(&raw->thread, m_thread, raw) : ENOMEM;
   sched.thread_refused.store(*error == 0 ? 0 : nanotime(), relaxed);
@@ -237,7 +238,7 @@ void start_first_m() {
   throw std::system_error(error, std::generic_category(), "weft::run(): cannot start a thread");
 }
 
-// --- threads lack
+// --- out of threads
 
 namespace {
 
@@ -253,17 +254,17 @@ bool thread_was_refused() noexcept {
 }  // namespace
 
 // When no thread can be had, because the system refuses it or by options::max_threads, the P idles although it is
-// wanted ("threads lack"). What it would have run is for the Ms that there are, in the global queue; its timers stay
+// wanted ("out of threads"). What it would have run is for the Ms that there are, in the global queue; its timers stay
 // where they are. The Ms that run goroutines look at both as they come by (find_runnable); if they do not come by,
 // sysmon tries again. Those that are about to sleep must not: one takes an idle P and looks once more, as if it had
 // been woken for that.
 //
-//     startm, in vain                               an M without a P
-//     L1  queue globally, P idle,                   in stopm: threads_lack? takes a P. All under sched.mutex, where
-//         threads_lack = true; under sched.mutex,   startm looks for an idle M
+//     start_new_m, in vain                          an M without a P
+//     L1  queue globally, P idle,                   in stopm: out_of_threads? takes a P. All under sched.mutex, where
+//         out_of_threads = true; under sched.mutex,   start_new_m looks for an idle M
 //         if no M idles
 //     L2  somebody dozes: wake it                   D1  dozer = itself; then looks at every queue (find.cpp)
-//         last_poll == 0: break the sleep off       P1  last_poll = 0; then threads_lack? does not sleep (find.cpp)
+//         last_poll == 0: break the sleep off       P1  last_poll = 0; then out_of_threads? does not sleep (find.cpp)
 //
 //     All of them seq_cst: if L2 does not read D1 or P1, that comes later, and sees L1.
 //     An M that comes back without its P, from a call or because it computed, takes its turn like all others then,
@@ -284,7 +285,7 @@ void start_new_m(P* p, bool spinning, std::uint64_t run) noexcept {
       bool inherit;
       while (G* g = p->runq.get(&inherit)) global_put(g);
       idle_p_put(p);
-      sched.threads_lack.store(true, seq_cst);  // L1
+      sched.out_of_threads.store(true, seq_cst);  // L1
     }
   }
   if (late) return wakep();
@@ -297,13 +298,13 @@ void start_new_m(P* p, bool spinning, std::uint64_t run) noexcept {
 P* idle_p_to_go_on(const M* m) noexcept {
   if (sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) return nullptr;
   // One that is tied to its goroutine runs no other.
-  bool gives_way = sched.threads_lack.load(relaxed) && !m->locked_g.load(relaxed);
+  bool gives_way = sched.out_of_threads.load(relaxed) && !m->locked_g.load(relaxed);
   return gives_way ? nullptr : idle_p_get();
 }
 
 bool take_p_for_want_of_thread(M* m) noexcept {
-  if (WEFT_LIKELY(!sched.threads_lack.load(relaxed)) || sched.world_stopping.load(relaxed)) return false;
-  sched.threads_lack.store(false, relaxed);
+  if (WEFT_LIKELY(!sched.out_of_threads.load(relaxed)) || sched.world_stopping.load(relaxed)) return false;
+  sched.out_of_threads.store(false, relaxed);
   P* p = idle_p_get();
   if (!p) return false;
   acquirep(m, p);

@@ -25,7 +25,7 @@ void rouse_dozer() noexcept;  // ends a doze (find.cpp)
 void wake_idle_m(M* m, P* p, bool spinning) noexcept;
 bool wake_some_idle_m(P* p, bool spinning) noexcept;
 
-// --- while threads lack: under sched.mutex
+// --- while out of threads: under sched.mutex
 P* idle_p_to_go_on(const M* m) noexcept;  // for one that lost its P and has a goroutine to run; null: it gives way
 bool take_p_for_want_of_thread(M* m) noexcept;  // m would sleep; false: threads do not lack
 

@@ -7,6 +7,7 @@
 #include "runtime/prefetch.hpp"
 #include "sched/park.hpp"
 #include "sched/proc.hpp"
+#include "sched/syscall.hpp"
 
 namespace weft::rt {
 
@@ -15,24 +16,28 @@ namespace {
 // The heap for a new timer: the current P's. The caller is inside the runtime, so the P stays. A thread without a P
 // uses the first P's.
 P* p_for_timers(M* m) noexcept {
-  P* p = m ? m->p.load(relaxed) : nullptr;
+  P* p = p_of(m);
   return p ? p : sched.all_ps[0].load(acquire);
 }
 
 // "comes by": the last goroutine of m's P has just parked. m goes on to find_runnable and, if it finds nothing, sleeps
 // until this timer itself; if it is tied to a goroutine, handoffp tells of the timer. If it finds work, `schedule`
-// sends another M for a timer within 40 ms (timer_wants_poller); sysmon sees to later ones. Not if somebody sleeps in
+// sends another M for a timer within 20 ms (timer_wants_poller); sysmon sees to later ones. Not if somebody sleeps in
 // the poller: that sleep may be too long, and `schedule` sends nobody then. Whoever goes to sleep there after that look
 // sees the timer (P2). The model is tests/model/poller.pml, -DCOMES_BY.
 bool comes_by(M* m, P* p) noexcept { return m && m->g == &m->g0 && p->runq.empty(); }
 
-void armed(M* m, P* p, nanos when, bool earliest, bool punctual = true) noexcept {
+enum class precision : bool { with_others, punctual };
+
+void after_arming(M* m, P* p, nanos when, bool earliest, precision wanted) noexcept {
   p->next_look.store(1, relaxed);  // the dispatcher plans anew
   // The rough clock is fresh where it matters: where Ms sleep in the poller and come back.
-  if (punctual && when - sched.coarse_now.load(relaxed) <= punctual_wait) p->timers.expect_punctual(when);
+  if (wanted == precision::punctual && when - sched.coarse_now.load(relaxed) <= punctual_wait)
+    p->timers.expect_punctual(when);
   if (!earliest) return;
   if (sched.last_poll.load(seq_cst) != 0 && comes_by(m, p)) return;
   wake_net_poller(when);
+  if (!m && sched.idle_ps.load(relaxed) == 0) want_p_of_a_call();
 }
 
 struct sleep_timer : timer {
@@ -48,31 +53,31 @@ void wake_sleeper(timer* t, std::uint64_t, nanos) noexcept {
 }
 
 // Once it is in the heap it may fire, and be gone.
-void arm(M* m, timer* t, bool punctual) noexcept {
+void arm(M* m, timer* t, precision wanted) noexcept {
   P* p = p_for_timers(m);
   nanos when = t->when;
   bool earliest = p->timers.add(t);
-  armed(m, p, when, earliest, punctual);
+  after_arming(m, p, when, earliest, wanted);
 }
 
 void commit_sleep(G* g, void* arg) noexcept {
   auto* t = static_cast<sleep_timer*>(arg);
-  arm(static_cast<M*>(g->thread), t, !t->with_others);
+  arm(static_cast<M*>(g->thread), t, t->with_others ? precision::with_others : precision::punctual);
 }
 
 }  // namespace
 
-void arm_timer(M* m, timer* t) noexcept { arm(m, t, true); }
+void arm_timer(M* m, timer* t) noexcept { arm(m, t, precision::punctual); }
 
 bool rearm_timer(M* m, timer* t, const timer_setting& to) {
   P* p = p_for_timers(m);
   change_result r = change_timer(p->timers, t, to);
-  armed(m, p, to.when, r.earliest);
+  after_arming(m, p, to.when, r.earliest, precision::punctual);
   return r.was_pending;
 }
 
 bool stop_timer(M* m, timer* t) noexcept {
-  P* p = m ? m->p.load(relaxed) : nullptr;
+  P* p = p_of(m);
   return del_timer(t, p ? &p->timers : nullptr);
 }
 
@@ -80,7 +85,7 @@ void set_io_deadline(M* m, poll_desc* pd, poll_mode mode, nanos deadline) {
   P* p = p_for_timers(m);
   g_list woken;
   deadline_result r = poll_set_deadline(p->timers, pd, mode, deadline, woken);
-  if (r.when != 0) armed(m, p, r.when, r.earliest);
+  if (r.when != 0) after_arming(m, p, r.when, r.earliest, precision::punctual);
   while (G* g = woken.pop_front()) {
     if (g->claim(no_ticket)) ready(g);
   }

@@ -77,14 +77,14 @@ P* make_p(std::uint32_t id) {
 
 bool stop_the_world(nanos deadline) noexcept {
   M* m = this_m();
-  P* own = m ? m->p.load(relaxed) : nullptr;
+  P* own = p_of(m);
   lock_guard hold(sched.mutex);
   const std::uint64_t run = sched.run_number.load(relaxed);
   auto too_late = [&] { return deadline == forever && (run_ends() || sched.run_number.load(relaxed) != run); };
   if (too_late()) return false;
   sched.world_stopping.store(true, release);
   for (M* other : sched.all_ms) {
-    if (other != m) other->requests.fetch_or(request::stop, relaxed);
+    if (other != m) other->requests.fetch_or(request::stop, release);  // who sees it sees world_stopping (enter_slow)
   }
   if (own) own->status.store(p_status::stopped, relaxed);
   while (!stop_what_stands_still(own)) {
@@ -115,7 +115,7 @@ void stop_for_the_world(M* m) noexcept {
 
 void start_the_world() noexcept {
   M* m = this_m();
-  P* own = m ? m->p.load(relaxed) : nullptr;
+  P* own = p_of(m);
   P* with_work = nullptr;
   {
     lock_guard hold(sched.mutex);
@@ -177,7 +177,7 @@ void release_world() noexcept {
 
 void set_number_of_procs(std::uint32_t n) noexcept {
   sched.procs.store(n, release);
-  sched.all_ps[0].load(relaxed)->runq.set_alone(n == 1);
+  sched.all_ps[0].load(relaxed)->runq.set_unshared(n == 1);
   begin_alone(n);
 }
 
@@ -190,7 +190,7 @@ std::uint32_t set_procs(std::uint32_t n, who_sets by) {
     return old;
   }
   old = sched.procs.load(relaxed);
-  P* own = m ? m->p.load(relaxed) : nullptr;
+  P* own = p_of(m);
   if (own && own->id >= n) {
     // This goroutine goes on with a P that stays.
     P* heir = sched.all_ps[0].load(relaxed);

@@ -25,7 +25,7 @@ void call_watch::gone_on(const P* p, std::uint64_t tick, nanos now) noexcept {
     lock_guard hold(sched.mutex);  // the M stays while it is the P's
     const M* m = p->m.load(relaxed);
     if (!m) return;
-    tid_ = m->tid;
+    tid_ = m->tid.load(relaxed);
   }
   used_ = thread_time(tid_);
   watched_ = p;

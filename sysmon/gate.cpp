@@ -57,7 +57,7 @@ void look_at_one_again() noexcept {
     sched.detached.push_back(m);
     regained = m->regained;
   }
-  const thread_does what = look_at_thread(m->tid);  // sysmon joins it: it exists
+  const thread_does what = look_at_thread(m->tid.load(relaxed));  // sysmon joins it: it exists
   if (what == thread_does::unknown) return;
   const bool computes = what == thread_does::compute;
   lock_guard hold(sched.mutex);
@@ -110,7 +110,7 @@ void gate::begin_trial(nanos now, const defendant& d) noexcept {
   on_trial_ = d;
   untried_ = 0;
   trial_began_ = now;
-  time_before_ = thread_time(d.m->tid);
+  time_before_ = thread_time(d.m->tid.load(relaxed));
   keeps_turn_ = keeps_turn_ || d.had_turn || withhold_turn();
   put_on_trial(d.kind);
 }
@@ -123,8 +123,8 @@ gate::verdict gate::judge(nanos now) const noexcept {
     lock_guard hold(sched.mutex);
     if (m->regained != on_trial_.regained) return verdict::blocks;  // or ends: it came by
   }
-  if (look_at_thread(m->tid) == thread_does::sleep) return verdict::blocks;
-  nanos time = thread_time(m->tid);
+  if (look_at_thread(m->tid.load(relaxed)) == thread_does::sleep) return verdict::blocks;
+  nanos time = thread_time(m->tid.load(relaxed));
   if (time < 0 || time - time_before_ >= computes_for || now - trial_began_ >= longest_trial) return verdict::computes;
   return verdict::none_yet;
 }

@@ -36,7 +36,7 @@ std::size_t hog_watch::find_due(nanos now, hold* out, std::size_t most) noexcept
     }
     const G* g = m->g;
     hold& h = out[n++];
-    h = {m->held_since, m->tid, g->id, {}, g->spawn_pc};
+    h = {m->held_since, m->tid.load(relaxed), g->id, {}, g->spawn_pc};
     std::copy_n(g->name, sizeof h.name, h.name);
   }
   return n;

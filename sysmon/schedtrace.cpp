@@ -6,6 +6,7 @@
 #include "sysmon/sysmon.hpp"
 
 #include <iterator>
+#include <new>
 #include <unistd.h>
 
 namespace weft::rt {
@@ -40,7 +41,7 @@ void write_ms(text& out) {
     const P* p = m->p.load(relaxed);
     fmt::format_to(std::back_inserter(out), "  M{}: p={} spinning={} idle={} locked={} thread={}\n", m->id,
                    p ? static_cast<int>(p->id) : -1, m->spinning.load(relaxed), m->in_idle_list,
-                   m->locked_g.load(relaxed) != nullptr, m->tid);
+                   m->locked_g.load(relaxed) != nullptr, m->tid.load(relaxed));
   }
 }
 
@@ -55,13 +56,7 @@ void write_gs(text& out) {
       &out);
 }
 
-}  // namespace
-
-void trace_scheduler(nanos since_start) {
-  text out;
-  // With detail the world is stopped for the moment, since Gs are looked at; without, this costs next to nothing.
-  M* none = nullptr;
-  const bool detail = sched.options.trace_detail && acquire_world(&none, nanotime() + patience_of_sysmon);
+void write_trace(text& out, nanos since_start, bool detail) {
   {
     lock_guard hold(sched.mutex);
     fmt::format_to(std::back_inserter(out),
@@ -77,10 +72,22 @@ void trace_scheduler(nanos since_start) {
       write_ms(out);
     }
   }
-  if (detail) {
-    write_gs(out);
-    release_world();
+  if (detail) write_gs(out);
+}
+
+}  // namespace
+
+void trace_scheduler(nanos since_start) noexcept {
+  text out;
+  // With detail the world is stopped for the moment, since Gs are looked at; without, this costs next to nothing.
+  M* none = nullptr;
+  const bool detail = sched.options.trace_detail && acquire_world(&none, nanotime() + patience_of_sysmon);
+  try {
+    write_trace(out, since_start, detail);
+  } catch (const std::bad_alloc&) {
+    // So much of it as there was room for.
   }
+  if (detail) release_world();
   write_without_waiting(STDERR_FILENO, {out.data(), out.size()});
 }
 

@@ -11,9 +11,9 @@
 //   a thread is watched (call_watch.hpp)         until it is known whether it blocks
 //   goroutines compute without a P               at least 500 µs, unless a P is stuck, too: its share of the
 //                                                processors is small then
-//   no P idles, others wait for one, and it is   none, and then 50 µs: once a millisecond (hurry_sysmon)
-//   left behind in a call
-//   every P idles                                20 ms: one may be taken and get stuck. 10 ms if nobody helps
+//   no P idles, one is left behind in a call,    none, and then 50 µs: once a millisecond (hurry_sysmon)
+//   and somebody waits
+//   every P idles                                10 ms: one may be taken and get stuck
 //   the forced tick is due before, or the        until then
 //   memory of free stacks (cooling.hpp), or a
 //   line of a trace, or a promise (burst.cpp)
@@ -21,9 +21,9 @@
 // Once every P idles, nothing ran since the last look and nobody has promised anything, or while the world is stopped,
 // it sleeps on a note: until half of the forced tick's period has passed, the next line of a trace or of the hogs, the
 // next look at a suspected deadlock or at free stacks, is due or, if nobody sleeps in the poller, a timer is. Whoever
-// takes a P out of idle wakes it (idle_p_get). A program that only idles between its timers is looked after every 20
-// ms: waking a thread for each of its wake-ups would cost more than they do, and looking every 10 ms a tenth of what
-// they do. Policy and time live here; what is done to Ps and Ms are verbs of sched.
+// takes a P out of idle wakes it (idle_p_get). A program that only idles between its timers is looked after every 10
+// ms, as waking a thread for each of its wake-ups would cost more than they do. Policy and time live here; what is done
+// to Ps and Ms are verbs of sched.
 //
 // Each round: 1. take over a promise that is due, and poll, if nobody did for 1 ms; 2. a timer is overdue, whose P may
 // be stuck, or goroutines wait in the global queue or to begin, or nobody polled, or sleeps for a timer that is due
@@ -33,9 +33,8 @@
 
 #include "sysmon/sysmon.hpp"
 
-#include "netpoll/netpoll.hpp"
 #include "runtime/cpus.hpp"
-#include "runtime/turns.hpp"
+#include "runtime/time_slice.hpp"
 #include "sched/burst.hpp"
 #include "sched/dump.hpp"
 #include "sched/find.hpp"
@@ -68,9 +67,8 @@ namespace {
 constexpr nanos shortest_pause = 20 * microsecond;
 constexpr nanos pause_beside_hogs = 500 * microsecond;  // sysmon's share of the processors is small then
 constexpr nanos longest_pause = 10 * millisecond;
-constexpr nanos pause_while_all_idle = 20 * millisecond;
 // Timers that are due within sysmon_is_in_time may be left to sysmon, if it looks often enough.
-static_assert(2 * pause_while_all_idle <= sysmon_is_in_time);
+static_assert(2 * longest_pause <= sysmon_is_in_time);
 constexpr int rounds_before_backoff = 50;
 constexpr nanos time_slice = 10 * millisecond;
 constexpr nanos follow_cpus_every = second;
@@ -137,25 +135,34 @@ void check_dead_again() noexcept {
 }
 
 // The pauses between looks. Somebody who hurries sysmon (hurry_sysmon) wants two looks, soon: one that sees its call,
-// and one that sees it still there. Then it is left alone for a while: calls may come one after the other.
+// and one that sees it still there. Then it rests for a while, as calls may come one after the other; whoever wants it
+// meanwhile has its looks afterwards.
 class look_pauses {
  public:
   void pause(nanos d) noexcept {
-    nanos now = nanotime();
-    const nanos end = now + (std::exchange(hurried_, false) ? std::min(d, second_look) : d);
-    bool woken = now < rested_ && sched.sysmon_pause.sleep_until(std::min(end, rested_));
-    const bool may_be_hurried = !woken && end > rested_;
-    if (may_be_hurried) sched.sysmon_pauses.store(true, relaxed);
-    if (!woken) sched.sysmon_pause.sleep_until(end);
-    // Whoever wakes sysmon to stop it, or for SIGQUIT, has said so before, which is seen after this.
-    if (sched.sysmon_pauses.exchange(false, seq_cst) || !may_be_hurried) return;
+    const nanos now = nanotime(), end = now + (std::exchange(hurried_, false) ? std::min(d, second_look) : d);
+    if (now < rested_) {
+      const bool woken = sleep(sysmon_state::rests, std::min(end, rested_));
+      if (woken || end <= rested_) return;
+    }
+    if (!wanted_) sleep(sysmon_state::may_be_hurried, end);
+    if (!std::exchange(wanted_, false)) return;
     hurried_ = true;
     rested_ = nanotime() + hurried_at_most_every;
   }
 
  private:
+  // True: somebody woke it. Whoever did so to stop it, or for SIGQUIT, has said so before, which is seen after this.
+  bool sleep(sysmon_state as, nanos until) noexcept {
+    sched.sysmon.store(as, relaxed);
+    const bool woken = sched.sysmon_pause.sleep_until(until);
+    const sysmon_state s = sched.sysmon.exchange(sysmon_state::looks, seq_cst);
+    wanted_ = wanted_ || s != as;  // by whoever hurries it
+    return woken;
+  }
+
   static constexpr nanos second_look = 50 * microsecond, hurried_at_most_every = millisecond;
-  bool hurried_ = false;
+  bool hurried_ = false, wanted_ = false;
   nanos rested_ = 0;
 };
 
@@ -186,17 +193,17 @@ bool wanted(P* p) noexcept {
          anybody_waits_for_io() || newcomers_want(p);
 }
 
-// p's M is in a call. turn_is_over: it is in this one, or makes one after the other, for longer than a time slice, and
+// p's M is in a call. slice_is_over: it is in this one, or makes one after the other, for longer than a time slice, and
 // p is wanted.
-bool takes_from_call(P* p, nanos now, bool turn_is_over) noexcept {
+bool takes_from_call(P* p, nanos now, bool slice_is_over) noexcept {
   std::uint32_t tick = p->syscall_tick.load(relaxed);
   if (std::exchange(p->seen.syscall_tick, tick) != tick) {
     p->seen.syscall_when = now;
-    if (!turn_is_over) return false;
+    if (!slice_is_over) return false;
   }
   // It has been there for a whole round. If nobody wants the P, and somebody else is free, it may stay for 10 ms.
   bool others_free = sched.spinning.load(relaxed) + sched.idle_ps.load(relaxed) > 0;
-  if (turn_is_over && sched.threads_lack.load(relaxed)) others_free = false;  // its M is the one to be had
+  if (slice_is_over && sched.out_of_threads.load(relaxed)) others_free = false;  // its M is the one to be had
   if (p->runq.empty() && others_free && now - p->seen.syscall_when < time_slice) return false;
   return retake_syscall(p);
 }
@@ -217,8 +224,8 @@ bool take_from_running(P* p, std::uint64_t tick, nanos now, bool overdue, hog_wa
   if (!detach_running(p)) return false;  // or its goroutine keeps it: weft::no_preemption
   sched.preemptions_taken.fetch_add(1, relaxed);
   sched.detachments.fetch_add(1, relaxed);
-  time_is_up(p);
-  note_detached(m, look_at_thread(m->tid) != thread_does::sleep);
+  note_slice_used_up(p);
+  note_detached(m, look_at_thread(m->tid.load(relaxed)) != thread_does::sleep);
   if (take_turn_away(p)) {
     r.newcomer = {m, m->regained, p->turn_kind, true};
   } else if (!r.newcomer.m && p->began.at == dispatches(p)) {
@@ -257,9 +264,9 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs, call_watch& calls) noex
       }
       if (!take_from_running(p, tick, now, overdue, hogs, r)) continue;
     } else {
-      const bool turn_is_over = now >= until && (overdue || wanted(p));
-      if (!takes_from_call(p, now, turn_is_over)) continue;
-      if (turn_is_over) time_is_up(p);
+      const bool slice_is_over = now >= until && (overdue || wanted(p));
+      if (!takes_from_call(p, now, slice_is_over)) continue;
+      if (slice_is_over) note_slice_used_up(p);
       r.has_turn |= end_turn(p);
     }
     p->seen.sched_when = now;
@@ -297,7 +304,7 @@ bool poll_if_nobody_did(nanos now) noexcept {
 
 nanos next_pause(nanos interval, const retaken& last) noexcept {
   if (sched.hogs.load(relaxed) != 0) interval = std::max(interval, pause_beside_hogs);
-  if (all_idle()) return nobody_helps() ? longest_pause : pause_while_all_idle;  // a P may be taken and get stuck
+  if (all_idle()) return longest_pause;  // a P may be taken and get stuck
   const bool io = anybody_waits_for_io();
   if (sched.idle_ps.load(relaxed) != 0) {
     const bool nobody_polls = io && sched.last_poll.load(relaxed) != 0;
@@ -316,6 +323,7 @@ nanos next_pause(nanos interval, const retaken& last) noexcept {
   constexpr nanos patience = second;
   nanos deadline = nanotime() + patience;
   constexpr timespec a_moment{0, static_cast<long>(millisecond)};
+  flush_stdout();
   while (!sched.world.try_acquire_lock() && nanotime() < deadline) nanosleep(&a_moment, nullptr);
   stop_the_world(deadline);
   dump_goroutines(STDERR_FILENO, dump_of::all_goroutines, names::demangled);
@@ -323,7 +331,7 @@ nanos next_pause(nanos interval, const retaken& last) noexcept {
 }
 
 void run_monitor() noexcept {
-  take_short_turns(0);
+  use_short_slices(0);
   const nanos trace_period = sched.options.trace_period;
   const nanos start = nanotime();
   nanos next_trace = trace_period ? start + trace_period : forever;

@@ -18,6 +18,6 @@ void force_tick_if_due(nanos now) noexcept;
 nanos next_forced_tick() noexcept;
 
 // By sysmon, if asked for (schedtrace.cpp).
-void trace_scheduler(nanos since_start);
+void trace_scheduler(nanos since_start) noexcept;
 
 }  // namespace weft::rt

@@ -28,11 +28,11 @@ class sleep_crowd {
     const nanos step = grid(length);
     if (due > forever - step) return {due};
     count(due - length);
-    if (begin_per_window_ * step < meet * window) return {due};
+    if (sleeps_per_window_ * step < sleeps_per_point * window) return {due};
     return {(due + step - 1) & -step, true};
   }
 
-  // A power of two, as nobody's sleep is: who sleeps again and again comes to all of its points.
+  // A power of two, which hardly any sleep is: one who sleeps again and again does not always meet the same point.
   static constexpr nanos grid(nanos length) noexcept {
     return std::max(std::min(floor(length / 8), widest_short), std::min(floor(length / 128), widest_long));
   }
@@ -43,21 +43,21 @@ class sleep_crowd {
   }
 
   void count(nanos now) noexcept {
-    ++begun_;
+    ++sleeps_begun_;
     const nanos since = now - window_began_;
     if (since < window) return;
-    begin_per_window_ = begun_ * window / since;
+    sleeps_per_window_ = sleeps_begun_ * window / since;
     window_began_ = now;
-    begun_ = 0;
+    sleeps_begun_ = 0;
   }
 
   static constexpr nanos widest_short = nanos{1} << 19, widest_long = nanos{1} << 20;
   static constexpr nanos window = nanos{1} << 23;
-  static constexpr nanos meet = 1;  // of this P, at each point
+  static constexpr std::int64_t sleeps_per_point = 1;  // of this P's; with fewer each is met alone
 
   nanos window_began_ = 0;
-  nanos begun_ = 0;
-  nanos begin_per_window_ = 0;
+  std::int64_t sleeps_begun_ = 0;
+  std::int64_t sleeps_per_window_ = 0;
 };
 
 }  // namespace weft::rt

@@ -52,7 +52,7 @@ waiter* make_waiter(rt::G* g) noexcept {
 
 // Inside the runtime, which it leaves, and under c's lock, which it gives up: waits for the other side.
 WEFT_NOINLINE chan_status wait(rt::M* m, chan_core* c, wait_queue& q, void* value, rt::wait_reason why) {
-  return rt::wait_in_step(m, [&](rt::M*& on) {
+  return rt::with_predicted_return(m, [&](rt::M*& on) {
     waiter* w = make_waiter(rt::current_g(on));
     w->value = value;
     q.push_back(w);
@@ -121,9 +121,9 @@ WEFT_NOINLINE chan_status operate(chan_core* c, void* value, std::int64_t timeou
   return s;
 }
 
-// --- The frequent cases, of a goroutine: it has to wait. Or, of words: the other side waits; or nobody does, and there
-// is room in the buffer, or a value. They take no call but for the last instruction, and so save no register: a third
-// less. Where something is in the way, operate() begins anew.
+// --- The frequent cases, of a goroutine: it has to wait. Or, with values of the size of a word: the other side waits;
+// or nobody does, and there is room in the buffer, or a value. They make no call but for the last instruction, and so
+// save no register (docs/adr/0010-jump-without-a-call.md). Where something is in the way, operate() begins anew.
 
 WEFT_NOINLINE chan_status wake_and_leave(rt::M* m, waiter* w) noexcept {
   wake(m, w);
@@ -132,8 +132,7 @@ WEFT_NOINLINE chan_status wake_and_leave(rt::M* m, waiter* w) noexcept {
 }
 
 template <const operation& op>
-WEFT_NOINLINE chan_status operate_after_all(rt::M* m, chan_core* c, void* value, std::int64_t timeout,
-                                            bool lock_wanted) {
+WEFT_NOINLINE chan_status retry_slow(rt::M* m, chan_core* c, void* value, std::int64_t timeout, bool lock_wanted) {
   if (lock_wanted) c->mutex.wake_sleeper();
   rt::leave_runtime(m);
   return operate<op>(c, value, timeout);
@@ -155,27 +154,27 @@ bool looks_ready(const chan_core* c) noexcept {
 
 // It does not look ready, and is no timer's.
 template <const operation& op>
-[[gnu::always_inline]] inline chan_status wait_at_once(chan_core* c, void* value) {
+[[gnu::always_inline]] inline chan_status wait_fast(chan_core* c, void* value) {
   rt::M* m = rt::try_enter_runtime();
   if (WEFT_UNLIKELY(!m)) return operate<op>(c, value, wait_forever);
-  if (WEFT_UNLIKELY(!c->mutex.try_acquire_lock())) return operate_after_all<op>(m, c, value, wait_forever, false);
+  if (WEFT_UNLIKELY(!c->mutex.try_acquire_lock())) return retry_slow<op>(m, c, value, wait_forever, false);
   if (WEFT_UNLIKELY(looks_ready<op>(c) || c->closed.load(rt::relaxed))) {
-    return operate_after_all<op>(m, c, value, wait_forever, c->mutex.give_back());
+    return retry_slow<op>(m, c, value, wait_forever, c->mutex.give_back());
   }
   return wait(m, c, queue_of<op>(c), value, op.why);
 }
 
 template <const operation& op>
-chan_status operate_at_once(chan_core* c, void* value, std::int64_t timeout) {
+chan_status operate_fast(chan_core* c, void* value, std::int64_t timeout) {
   const bool ready = looks_ready<op>(c);
-  if (!ready && timeout == wait_forever) return wait_at_once<op>(c, value);
+  if (!ready && timeout == wait_forever) return wait_fast<op>(c, value);
   rt::M* m = ready && c->words ? rt::try_enter_runtime() : nullptr;
   if (!m) return operate<op>(c, value, timeout);
-  if (WEFT_UNLIKELY(!c->mutex.try_acquire_lock())) return operate_after_all<op>(m, c, value, timeout, false);
+  if (WEFT_UNLIKELY(!c->mutex.try_acquire_lock())) return retry_slow<op>(m, c, value, timeout, false);
   waiter* served = nullptr;
   bool done = op.send ? c->send_word(value, &served) : c->recv_word(value, &served);
   bool lock_wanted = c->mutex.give_back();
-  if (WEFT_UNLIKELY(!done)) return operate_after_all<op>(m, c, value, timeout, lock_wanted);
+  if (WEFT_UNLIKELY(!done)) return retry_slow<op>(m, c, value, timeout, lock_wanted);
   if (WEFT_UNLIKELY(lock_wanted)) return wake_both_and_leave(m, c, served);
   if (served) return wake_and_leave(m, served);
   rt::leave_runtime(m);
@@ -184,8 +183,8 @@ chan_status operate_at_once(chan_core* c, void* value, std::int64_t timeout) {
 
 WEFT_NOINLINE chan_status recv_from_timer(chan_core* c, void* out, std::int64_t timeout) {
   if (timeout <= 0 || rt::this_m()) return operate<receiving>(c, out, timeout);
-  return try_in_turns(
-      timeout, turn_of_thread, [=](std::int64_t ns) { return operate<receiving>(c, out, ns); },
+  return try_again_each(
+      timeout, foreign_timer_look_again, [=](std::int64_t ns) { return operate<receiving>(c, out, ns); },
       [](chan_status s) { return s != chan_status::would_block; });
 }
 
@@ -218,19 +217,21 @@ void chan_release(chan_core* c) noexcept {
   free_aligned(c, align);
 }
 
-bool chan_send_would_block(const chan_core* c) noexcept { return (!c || c->send_would_block()) && !runtime_calls(); }
+bool chan_send_would_block(const chan_core* c) noexcept {
+  return (!c || c->send_would_block()) && !runtime_has_request();
+}
 
 chan_status chan_send(chan_core* c, void* value, std::int64_t timeout) {
   if (WEFT_UNLIKELY(!c)) return wait_on_nil(rt::wait_reason::chan_send_nil, timeout);
   if (timeout <= 0 && chan_send_would_block(c)) return chan_status::would_block;
-  return operate_at_once<sending>(c, value, timeout);
+  return operate_fast<sending>(c, value, timeout);
 }
 
 chan_status chan_recv(chan_core* c, void* out, std::int64_t timeout) {
   if (WEFT_UNLIKELY(!c)) return wait_on_nil(rt::wait_reason::chan_recv_nil, timeout);
-  if (timeout <= 0 && c->recv_would_block() && !runtime_calls()) return chan_status::would_block;
+  if (timeout <= 0 && c->recv_would_block() && !runtime_has_request()) return chan_status::would_block;
   if (WEFT_UNLIKELY(c->timer != nullptr)) return recv_from_timer(c, out, timeout);
-  return operate_at_once<receiving>(c, out, timeout);
+  return operate_fast<receiving>(c, out, timeout);
 }
 
 void chan_close(chan_core* c) {
@@ -254,20 +255,20 @@ void chan_close(chan_core* c) {
   // awake may drop the channel meanwhile.
   chan_retain(c);
   std::array<waiter*, 64> batch;
-  for (std::size_t n = batch.size(); n == batch.size(); c->mutex.acquire_lock()) {
-    n = 0;
+  for (;;) {
+    std::size_t n = 0;
     while (waiter* w = n < batch.size() ? c->receivers.claim_first() : nullptr) {
       w->success = false;
       batch[n++] = w;
     }
     c->mutex.release_lock();
-    if (n == batch.size()) {
-      for (waiter* w : batch) wake_in_a_crowd(scope.m(), w);
-    } else {
+    if (n < batch.size()) {
       for (std::size_t i = 0; i < n; ++i) wake(scope.m(), batch[i]);
+      break;
     }
+    for (waiter* w : batch) wake_without_prefetch(scope.m(), w);
+    c->mutex.acquire_lock();
   }
-  c->mutex.release_lock();
   while (woken) {
     waiter* w = woken;
     woken = w->next;  // before it is gone
@@ -279,6 +280,11 @@ void chan_close(chan_core* c) {
 std::size_t chan_size(const chan_core* c) noexcept { return c && !c->timer ? c->count.load(rt::relaxed) : 0; }
 
 std::size_t chan_capacity(const chan_core* c) noexcept { return c && !c->timer ? c->capacity : 0; }
+
+void throw_context_over(std::error_code why, const char* operation) {
+  if (why != std::errc::timed_out) throw std::system_error(why, operation);
+  throw std::system_error(why, std::string(operation) + ": the context's deadline has passed");
+}
 
 void throw_channel_closed(const char* operation) {
   throw channel_closed((std::string("weft: ") + operation + " on a closed channel").c_str());

@@ -122,7 +122,7 @@ class timer_core;
 
 // A foreign thread that waits for a timer's value comes back when the run() that would send it is over, and waits again
 // (rt::park_until_run_ends). So its waits are never for ever, but for some time.
-inline constexpr rt::nanos turn_of_thread = 3600 * rt::second;
+inline constexpr rt::nanos foreign_timer_look_again = 3600 * rt::second;
 
 // Of a timer's channel, under its lock (time.cpp).
 void timer_catch_up(chan_core* c) noexcept;  // a value that is due by now is in the buffer
@@ -314,6 +314,6 @@ inline rt::G* woken_by(waiter* w) noexcept {
   return w->g;
 }
 inline void wake(rt::M* m, waiter* w) noexcept { rt::ready(m, woken_by(w)); }
-inline void wake_in_a_crowd(rt::M* m, waiter* w) noexcept { rt::ready_in_a_crowd(m, woken_by(w)); }
+inline void wake_without_prefetch(rt::M* m, waiter* w) noexcept { rt::ready_without_prefetch(m, woken_by(w)); }
 
 }  // namespace weft::detail

@@ -178,7 +178,7 @@ void request_stop(std::stop_source& source) noexcept {
 
 void cancel(cancel_node* root, cancel_state s, const std::exception_ptr& why) noexcept {
   if (root->is_done_with()) {
-    if (runtime_calls()) rt::runtime_scope scope;
+    answer_runtime_request();
     return;
   }
   cancel_node* with_more = nullptr;  // kept, to be finished without the lock
@@ -369,7 +369,7 @@ chan_core* context_done(context_node* node) {
 }
 
 std::error_code context_err(const context_node* node) noexcept {
-  if (runtime_calls()) rt::runtime_scope scope;
+  answer_runtime_request();
   cancel_node* n = node->canceller;
   if (n) see_to_deadline(n);
   switch (n ? n->state.load(rt::seq_cst) : cancel_state::active) {

@@ -53,7 +53,8 @@ void run_user_code(void* closure) {
   rt::G* g = rt::this_thread()->g;
   try {
     g->user_entry(closure);
-  } catch (const goroutine_exit&) {
+  } catch (const goroutine_exit& e) {
+    e.has_arrived();
   } catch (const unhandled&) {
     // It catches nothing, but is told of what nobody catches (uncaught.cpp).
 #if defined(_LIBCPP_VERSION)
@@ -120,6 +121,11 @@ void local_insert(const void* key, void* value, void (*destroy)(void*) noexcept)
   rt::G* g = this_goroutine_or_throw("local<T>");
   if (!g->locals) g->locals = new local_list;
   static_cast<local_list*>(g->locals)->push_back({key, value, destroy});
+}
+
+void goroutine_exit::was_swallowed() noexcept {
+  rt::fatal("goroutine {}: exit_goroutine()'s exception was caught and not thrown on: `catch (...)` has to rethrow it",
+            rt::this_thread()->g->id);
 }
 
 }  // namespace detail

@@ -9,8 +9,20 @@
 
 namespace weft::detail {
 
-// What exit_goroutine throws. Deliberately not derived from std::exception: only `catch (...)` sees it.
-struct goroutine_exit {};
+// What exit_goroutine throws. Deliberately not derived from std::exception: only `catch (...)` sees it. Whoever keeps
+// it from the goroutine's end is told when the last that refers to it does.
+class goroutine_exit {
+ public:
+  ~goroutine_exit() {
+    if (!arrived_) was_swallowed();
+  }
+  void has_arrived() const noexcept { arrived_ = true; }
+
+ private:
+  [[noreturn]] static void was_swallowed() noexcept;
+
+  mutable bool arrived_ = false;
+};
 
 // What spawn_begin does for most, without a call. Null: nothing has happened.
 inline rt::G* try_begin(const go_options& o, std::size_t size, std::size_t align, const void* start) noexcept {

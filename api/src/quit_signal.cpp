@@ -1,12 +1,12 @@
 #include "api/src/quit_signal.hpp"
 
 #include "api/src/signals.hpp"
+#include "runtime/atomic.hpp"
 #include "runtime/fatal.hpp"
 #include "runtime/sanitizer.hpp"
 #include "sched/dump.hpp"
 #include "sysmon/sysmon.hpp"
 
-#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <mutex>
@@ -16,12 +16,12 @@ namespace weft::detail {
 
 namespace {
 
-constinit std::atomic<int> signals{0};
+constinit rt::atomic<int> signals{0};
 
 // sysmon does the rest. If it does not run, or cannot (a second signal), this thread does what it can.
 void on_quit(int) {
   int e = errno;
-  if (signals.fetch_add(1) == 0) {
+  if (signals.fetch_add(1, rt::relaxed) == 0) {  // it only counts
     rt::print_error("SIGQUIT: quit\n\n");
     if (rt::request_quit()) {
       errno = e;

@@ -116,7 +116,7 @@ void run_main(const options& o, void (*main)(void*), void* arg) {
     rt::start_sysmon();
     stop.sysmon = true;
     rt::start_first_m();
-    // main first: it is goroutine 1.
+    // Before anything else: in a process's first run() it is goroutine 1.
     go({.name = "main"}, [&m] { m(); });
     ended.sleep();
     if (effective.print_stacks) print_stack_use();
@@ -148,7 +148,7 @@ void yield() noexcept {
     ::sched_yield();
     return;
   }
-  rt::wait_in_step(m, [](rt::M*& on) {
+  rt::with_predicted_return(m, [](rt::M*& on) {
     on = rt::yield_now(on);
     return true;
   });

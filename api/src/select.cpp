@@ -98,7 +98,7 @@ void shuffle(std::uint32_t* order, std::size_t n, rt::random_source& random) noe
     rt::unsigned_128 share = static_cast<rt::unsigned_128>(place) * (i + 1);
     auto j = static_cast<std::uint32_t>(share >> 64);
     place = static_cast<std::uint64_t>(share);
-    order[i] = order[j];
+    if (j != i) order[i] = order[j];
     order[j] = i;
   }
 }
@@ -173,7 +173,8 @@ select_outcome do_select(const select_op* ops, std::size_t count, std::int64_t t
   // Without a channel there is nothing to unlock; and nothing would keep the goroutine, which a time limit may wake
   // before the commit step has run, from leaving this frame.
   rt::after_switch commit = ws.lock_count == 0 ? nullptr : unlock_channels;
-  rt::wait_reason why = ws.lock_count == 0 ? rt::wait_reason::select_no_cases : rt::wait_reason::select;
+  const bool for_ever = count == 0 && timeout == wait_forever;
+  const rt::wait_reason why = for_ever ? rt::wait_reason::select_no_cases : rt::wait_reason::select;
   try {
     if (timeout == wait_forever) {
       scope.resumed_on(rt::park(scope.m(), commit, &ws, why));
@@ -196,7 +197,7 @@ select_outcome do_select(const select_op* ops, std::size_t count, std::int64_t t
 }
 
 packed_outcome select_once(const select_op* ops, std::size_t count, std::int64_t timeout) {
-  return rt::wait_in_step([=] { return pack(do_select(ops, count, timeout)); });
+  return rt::with_predicted_return([=] { return pack(do_select(ops, count, timeout)); });
 }
 
 }  // namespace
@@ -205,10 +206,10 @@ packed_outcome chan_select(const select_op* ops, std::size_t count, std::int64_t
   if (timeout <= 0) {
     // One case and a default: the common answer is "not ready", and takes no lock. Several cases could each be not
     // ready when it is looked at, and one of them ready at any time.
-    if (count == 1 && would_block(*ops) && !runtime_calls()) return pack(nothing);
+    if (count == 1 && would_block(*ops) && !runtime_has_request()) return pack(nothing);
   } else if (!rt::this_m() && std::any_of(ops, ops + count, receives_from_timer)) {
-    return try_in_turns(
-        timeout, turn_of_thread, [=](std::int64_t ns) { return select_once(ops, count, ns); },
+    return try_again_each(
+        timeout, foreign_timer_look_again, [=](std::int64_t ns) { return select_once(ops, count, ns); },
         [](packed_outcome r) { return unpack(r).index != select_outcome::none; });
   }
   return select_once(ops, count, timeout);

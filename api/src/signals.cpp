@@ -12,7 +12,10 @@
 #include "api/src/signals.hpp"
 
 #include "api/src/net/descriptor.hpp"
+#include "runtime/atomic.hpp"
 #include "runtime/never_destroyed.hpp"
+#include "runtime/own_descriptor.hpp"
+#include "runtime/thread.hpp"
 #include "weft/io.hpp"
 
 #include <algorithm>
@@ -45,8 +48,8 @@ struct registration {
 };
 
 // What a handler reads. Written before the first handler is installed.
-std::atomic<int> pipe_in{-1};
-std::atomic<pid_t> owner{0};
+rt::atomic<int> pipe_in{-1};
+rt::atomic<pid_t> owner{0};
 
 struct hub {
   // Outside `mutex`: the thread holds it while it uses a channel, so that no fork() leaves one locked in the child.
@@ -71,9 +74,9 @@ void on_signal(int number) {
   int saved = errno;
   auto byte = static_cast<unsigned char>(number);
   // A forked child has the parent's pipe at first: its signals are none of the parent's business.
-  if (::getpid() == owner.load(std::memory_order_acquire)) {
+  if (::getpid() == owner.load(rt::acquire)) {
     // A full pipe: there are thousands that nobody has looked at. One more is dropped.
-    [[maybe_unused]] ssize_t n = ::write(pipe_in.load(std::memory_order_relaxed), &byte, 1);
+    [[maybe_unused]] ssize_t n = ::write(pipe_in.load(rt::relaxed), &byte, 1);
   }
   errno = saved;
 }
@@ -130,15 +133,15 @@ void take_what_is_wanted(unsigned* seen) noexcept {
 
 // Under hub::mutex. Its ends are closed, or their numbers may be another's by now.
 void forget_pipe(hub& h) noexcept {
-  owner.store(0, std::memory_order_relaxed);
-  pipe_in.store(-1, std::memory_order_relaxed);
+  owner.store(0, rt::relaxed);
+  pipe_in.store(-1, rt::relaxed);
   h.fed = false;
   h.pipe_out = -1;
 }
 
 // A full pipe: whoever reads it comes by soon.
 void write_changed_mark() noexcept {
-  [[maybe_unused]] ssize_t n = ::write(pipe_in.load(std::memory_order_relaxed), &changed_mark, 1);
+  [[maybe_unused]] ssize_t n = ::write(pipe_in.load(rt::relaxed), &changed_mark, 1);
 }
 
 // Where channels are given up and others made at once, two threads read the pipe for a moment, and each may take what
@@ -199,7 +202,7 @@ void after_fork_in_child() noexcept {
   hub& h = the_hub();
   if (h.pipe_out >= 0) {
     ::close(h.pipe_out);
-    ::close(pipe_in.load(std::memory_order_relaxed));
+    ::close(pipe_in.load(rt::relaxed));
   }
   forget_pipe(h);
   after_fork();
@@ -215,22 +218,30 @@ int make_pipe(hub& h) noexcept {
   }
   int fds[2];
   if (::pipe2(fds, O_CLOEXEC) != 0) return errno;
+  for (int& fd : fds) fd = rt::beyond_standard_streams(fd);
+  if (fds[0] < 0 || fds[1] < 0) {
+    const int error = errno;
+    for (int fd : fds) {
+      if (fd >= 0) ::close(fd);
+    }
+    return error;
+  }
   int flags = ::fcntl(fds[1], F_GETFL);
   ::fcntl(fds[1], F_SETFL, flags | O_NONBLOCK);
   h.pipe_out = fds[0];
-  pipe_in.store(fds[1], std::memory_order_relaxed);
+  pipe_in.store(fds[1], rt::relaxed);
   // release: inherited handlers may run while this changes; who finds itself the owner sees the pipe.
-  owner.store(::getpid(), std::memory_order_release);
+  owner.store(::getpid(), rt::release);
   return 0;
 }
 
-int start_thread(hub& h) noexcept {
+int start_feeding(hub& h) noexcept {
   if (h.fed) return 0;
   sigset_t all, mask;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &mask);  // the thread inherits it, and then takes what is wanted
   pthread_t thread;
-  int error = ::pthread_create(&thread, nullptr, feed, reinterpret_cast<void*>(std::intptr_t{h.pipe_out}));
+  int error = rt::start_thread(&thread, feed, reinterpret_cast<void*>(std::intptr_t{h.pipe_out}));
   if (error == 0) ::pthread_detach(thread);
   h.fed = error == 0;
   ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
@@ -260,7 +271,7 @@ void uninstall(hub& h, const signal_set& which) noexcept {
 
 // The pipe of the thread that has to be stopped, or -1.
 int no_more_use(hub& h) noexcept {
-  return h.registrations.empty() && std::exchange(h.fed, false) ? pipe_in.load(std::memory_order_relaxed) : -1;
+  return h.registrations.empty() && std::exchange(h.fed, false) ? pipe_in.load(rt::relaxed) : -1;
 }
 
 int add(hub& h, const registration& r, int* thread_in_vain) {
@@ -268,7 +279,7 @@ int add(hub& h, const registration& r, int* thread_in_vain) {
   h.registrations.reserve(h.registrations.size() + 1);
   signal_set installed;
   signal_set missing = r.wanted & ~wanted_by_any(h);
-  int error = start_thread(h);
+  int error = start_feeding(h);
   if (error) return error;
   for (std::size_t i = 1; i < signals_end && !error; ++i) {
     if (!missing.test(i)) continue;

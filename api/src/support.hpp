@@ -12,11 +12,14 @@
 
 namespace weft {
 
-// A goroutine that only asks, and asks again, enters the runtime when that has a request: it gives way then, and stops
-// at the end of its run(). For answers that are given without entering.
-inline bool runtime_calls() noexcept {
+// For answers that are given without entering the runtime: a goroutine that only asks, and asks again, has to enter
+// when there is a request for its thread. It gives way there, and stops at the end of its run().
+inline bool runtime_has_request() noexcept {
   const rt::M* m = rt::this_m();
   return m && m->requests.load(rt::relaxed) != 0;
+}
+inline void answer_runtime_request() {
+  if (runtime_has_request()) rt::runtime_scope scope;
 }
 
 // operator new and delete, by the aligned ones only where that is needed: they take thrice as long.
@@ -42,8 +45,8 @@ inline rt::nanos clock_after(std::int64_t d) noexcept {
   return d >= detail::never_ns ? rt::forever : rt::saturating_add(rt::nanotime(), d);
 }
 
-// The same for less, where it is seldom waited out. Who looks at the clock finds it past from `at` on; who is woken for
-// it is woken when it is `due`, so that no clock that anybody looked at says that it is early (deadline_clock.hpp).
+// The same by a cheaper clock, for deadlines that rarely expire. Whoever looks at the clock takes it for past from `at`
+// on; whoever is woken for it is woken when it is `due`, so that by no clock it comes early (deadline_clock.hpp).
 struct instant {
   rt::nanos at;
   rt::nanos slack;
@@ -69,13 +72,13 @@ inline std::uint64_t number_of_run() noexcept {
   return rt::sched.running.load(rt::acquire) ? rt::sched.run_number.load(rt::relaxed) : 0;
 }
 
-// try_for(ns) again and again, each for no longer than `turn`, until it has a result or `timeout` has passed.
+// try_for(ns) again and again, each for no longer than `piece`, until it has a result or `timeout` has passed.
 template <class TryFor, class HasResult>
-auto try_in_turns(std::int64_t timeout, rt::nanos turn, TryFor try_for, HasResult has_result) {
+auto try_again_each(std::int64_t timeout, rt::nanos piece, TryFor try_for, HasResult has_result) {
   const rt::nanos deadline = deadline_after(timeout);
   for (;;) {
     rt::nanos left = time_until(deadline);
-    auto r = try_for(std::min(left, turn));
+    auto r = try_for(std::min(left, piece));
     if (has_result(r) || left <= 0) return r;
   }
 }

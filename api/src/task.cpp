@@ -157,7 +157,7 @@ void add_or_ready(rt::G* g, void* arg) noexcept {
 enum class who : bool { has_handle, another };
 template <who Who>
 WEFT_NOINLINE bool wait_for_end(task_state* t) {
-  return rt::wait_in_step(rt::enter_runtime(), [=](rt::M*& m) {
+  return rt::with_predicted_return(rt::enter_runtime(), [=](rt::M*& m) {
     if (Who == who::has_handle && m && WEFT_UNLIKELY(waits_for_many(m))) m = rt::yield_now(m);
     if (!t->is_done() && !run_is_over(t)) {
       wait_commit c{t, {rt::current_g(m), rt::no_ticket}};
@@ -202,7 +202,7 @@ bool wait_until(task_state* t, rt::nanos deadline) {
 
 WEFT_NOINLINE bool wait_for(task_state* t, std::int64_t timeout) {
   if (rt::this_m()) return wait_until(t, deadline_after(timeout));
-  return try_in_turns(
+  return try_again_each(
       timeout, rt::foreign_look_again, [=](std::int64_t ns) { return wait_until(t, deadline_after(ns)); },
       [](bool over) { return over; });
 }
@@ -307,7 +307,7 @@ void task_promise::finish(task_state* t, bool begun, bool has_value) noexcept {
   // Not if the runtime calls: one that is left behind sleeps for good where it enters that. release: who sees that it
   // is done sees the result.
   task_state::word before = t->progress.load(rt::relaxed);
-  if (before == task_state::running && !runtime_calls() &&
+  if (before == task_state::running && !runtime_has_request() &&
       t->progress.compare_exchange_strong(before, task_state::done, rt::release, rt::relaxed)) {  // F1
     return;
   }

@@ -54,7 +54,7 @@ void sleep_until_ns(std::int64_t deadline) {
 
 void sleep_ns(std::int64_t ns) {
   if (ns <= 0) {
-    if (runtime_calls()) rt::runtime_scope scope;
+    answer_runtime_request();
     return;
   }
   rt::runtime_scope scope;

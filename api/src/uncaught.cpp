@@ -80,12 +80,17 @@ void report_uncaught(const std::type_info* type, const char* what, thrown_at whe
   rt::on_roomy_stack([=] { write_report(type, what, where, g); });
 }
 
+const char* what_of(const std::exception& e) noexcept {
+  const char* what = e.what();
+  return what ? what : "(its what() is null)";
+}
+
 #if !defined(_LIBCPP_VERSION)
 
 // `object` points to what was thrown, of type `type`.
 const char* what_of(const std::type_info* type, void* object) noexcept {
   if (!typeid(std::exception).__do_catch(type, &object, 1)) return nullptr;  // else it points to the base
-  return static_cast<std::exception*>(object)->what();
+  return what_of(*static_cast<std::exception*>(object));
 }
 
 #endif
@@ -124,7 +129,7 @@ void report_exception(const std::exception_ptr& e, thrown_at where, const rt::G*
   try {
     std::rethrow_exception(e);
   } catch (const std::exception& x) {
-    report_uncaught(abi::__cxa_current_exception_type(), x.what(), where, left);
+    report_uncaught(abi::__cxa_current_exception_type(), what_of(x), where, left);
   } catch (...) {
     report_uncaught(abi::__cxa_current_exception_type(), nullptr, where, left);
   }

@@ -107,11 +107,11 @@ concept cancellation = requires(const C& c) {
 // Waits for the operation, or until ctx is cancelled.
 template <cancellation C>
 chan_status operate_within(const C& ctx, const select_op& op, const char* what) {
-  if (std::error_code cancelled = ctx.err()) throw std::system_error(cancelled, what);
+  if (std::error_code cancelled = ctx.err()) throw_context_over(cancelled, what);
   auto done = ctx.done();
   const select_op ops[] = {op, {done.core(), nullptr, false}};
   select_outcome r = unpack(chan_select(ops, 2, wait_forever));
-  if (r.index == 1) throw std::system_error(ctx.err(), what);
+  if (r.index == 1) throw_context_over(ctx.err(), what);
   return r.status;
 }
 

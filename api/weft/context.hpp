@@ -87,7 +87,8 @@ class context_ref {
   context_node* node_ = nullptr;
 };
 
-// Its address says which key it is: one in all files of a process, if Key is.
+// Its address says which key it is: one in all files of a process, if Key is. A plugin shares the program's if that is
+// linked with -rdynamic, or a library that both use has the key.
 template <class Key>
 struct WEFT_API context_key {
   static inline const char tag = 0;

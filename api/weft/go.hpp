@@ -34,8 +34,8 @@ WEFT_API void spawn_abort(new_goroutine g) noexcept;
 WEFT_API void spawn_commit(new_goroutine g, void (*entry)(void*)) noexcept;
 WEFT_API void end_locals() noexcept;  // destroys the calling goroutine's local<T>s
 
-// Stands between who says that a goroutine has ended and its closure: its local<T>s go after the one and before the
-// other does so.
+// A member between the one that says that the goroutine has ended and its closure. Members are destroyed in reverse
+// order: first the closure, then its local<T>s (here), and then it is said.
 class locals_scope {
  public:
   locals_scope() noexcept = default;

@@ -117,7 +117,6 @@ WEFT_API std::vector<endpoint> resolve(const std::string& host, const std::strin
 
 namespace detail {
 struct descriptor;
-struct adopt_t;
 
 // What all sockets have.
 class WEFT_API socket {
@@ -450,8 +449,9 @@ class WEFT_API unix_stream : public detail::stream {
   using stream::stream;
 };
 
-// Closing it removes its path. A path that exists is address_in_use, also if nobody listens there any more: who leaves
-// one behind removes it. "@name" is in the abstract namespace, which has no paths.
+// Closing it removes its path, unless another file has that name by then. A path that exists is address_in_use, also if
+// nobody listens there any more: who leaves one behind removes it. "@name" is in the abstract namespace, which has no
+// paths.
 class WEFT_API unix_listener : public detail::socket {
  public:
   unix_listener() noexcept = default;

@@ -267,7 +267,7 @@ M* park_until_run_ends(M* m, std::uint64_t, wait_ticket ticket, after_switch com
   return park_until(m, ticket, commit, arg, why, deadline, timed_out);
 }
 
-void ready_in_a_crowd(M*, G* g) noexcept {
+void ready_without_prefetch(M*, G* g) noexcept {
   auto& woken = *static_cast<goroutine*>(g);
   interleaving::check(woken.wakes < woken.sleeps, "woken although it does not sleep");
   ++woken.wakes;

@@ -1122,6 +1122,21 @@ TEST_CASE("a stream adopts no datagram socket") {
   });
 }
 
+TEST_CASE("a stream adopts no stream of another family") {
+  weft::run([] {
+    int fds[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+    CHECK(code_of([&] { tcp_stream::adopt(fds[0]); }) == std::errc::wrong_protocol_type);
+    auto s = weft::net::unix_stream::adopt(fds[0]);  // it stayed ours
+    auto l = tcp_listener::bind("127.0.0.1:0");
+    auto t = tcp_stream::connect(l.local_endpoint());
+    const int tcp = t.release();
+    CHECK(code_of([&] { weft::net::unix_stream::adopt(tcp); }) == std::errc::wrong_protocol_type);
+    CHECK_NOTHROW(tcp_stream::adopt(tcp));
+    ::close(fds[1]);
+  });
+}
+
 TEST_CASE("IPv6") {
   weft::run([] {
     std::error_code ec;
@@ -1652,6 +1667,31 @@ TEST_CASE("unix sockets: a path that exists is in use, whoever left it there") {
     CHECK(code_of([&] { unix_listener::bind(path); }) == std::errc::address_in_use);
     std::filesystem::remove(path);
   });
+}
+
+TEST_CASE("unix sockets: a listener removes its own path only") {
+  namespace fs = std::filesystem;
+  const fs::path folder = "/tmp/weft-net-test-own-" + std::to_string(::getpid()), before = fs::current_path();
+  fs::create_directories(folder / "elsewhere");
+  weft::run([&] {
+    using weft::net::unix_listener;
+    using weft::net::unix_stream;
+    auto old = unix_listener::bind((folder / "taken").native());
+    fs::remove(folder / "taken");
+    auto heir = unix_listener::bind((folder / "taken").native());
+    old.close();
+    CHECK_NOTHROW(unix_stream::connect((folder / "taken").native()));
+
+    fs::current_path(folder);
+    auto relative = unix_listener::bind("relative");
+    fs::current_path(folder / "elsewhere");
+    std::ofstream("relative") << "of somebody";
+    relative.close();
+    CHECK(fs::exists("relative"));
+    CHECK_FALSE(fs::exists(folder / "relative"));
+    fs::current_path(before);
+  });
+  fs::remove_all(folder);
 }
 
 TEST_CASE("endpoint: from the system's form, and from none") {

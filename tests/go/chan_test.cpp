@@ -1144,6 +1144,22 @@ TEST_CASE("chan: with a context that is cancelled already nothing is sent or rec
   });
 }
 
+TEST_CASE("chan: a context whose deadline passes says that it was the context's") {
+  weft::run([] {
+    auto [ctx, cancel] = weft::with_timeout(weft::background(), 1ms);
+    chan<int> c;
+    for (int i = 0; i < 2; ++i) {  // the second time it has passed before
+      try {
+        c.recv(ctx);
+        FAIL("nothing was sent");
+      } catch (const std::system_error& e) {
+        CHECK(e.code() == std::errc::timed_out);
+        CHECK(std::string(e.what()).starts_with("weft: receive: the context's deadline has passed"));
+      }
+    }
+  });
+}
+
 TEST_CASE("chan: a capacity of any integer type") {
   int n = 3;
   const std::uint8_t m = 4;

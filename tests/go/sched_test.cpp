@@ -3,7 +3,7 @@
 
 #include "tests/go/helpers.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/turn.hpp"
+#include "tests/support/slice.hpp"
 
 #include <algorithm>
 #include <array>
@@ -427,6 +427,76 @@ TEST_CASE("blocking: who waits for the only P has it soon") {
           soonest = std::min(soonest, began - called);
         }
         CHECK(soonest <= 3ms);
+      },
+      {.procs = 1});
+}
+
+// While all Ps idle sysmon may be in a pause of 10 ms, which the call has to end.
+TEST_CASE("blocking: timers, descriptors and what threads make ready do not wait for the only P") {
+  weft::run(
+      [] {
+        int fds[2];
+        REQUIRE(::pipe(fds) == 0);
+        chan<int> c;
+        const auto wait = GENERATE(0, 1, 2);
+        auto soonest = clock::duration::max();
+        for (int i = 0; i < 20 && soonest > 2ms; ++i) {
+          std::atomic<clock::rep> due{0};
+          std::thread thread;
+          weft::sleep(3ms);
+          auto call = weft::spawn([&] { weft::blocking([&] { ::usleep(40'000); }); });
+          const auto begin = clock::now();
+          if (wait == 0) {
+            due = (begin + 1ms).time_since_epoch().count();
+            weft::sleep(1ms);
+          } else {
+            thread = std::thread([&] {
+              std::this_thread::sleep_for(1ms);
+              due = clock::now().time_since_epoch().count();
+              if (wait == 1) {
+                [[maybe_unused]] ssize_t n = ::write(fds[1], "x", 1);
+              } else {
+                c.send(1);
+              }
+            });
+            if (wait == 1) {
+              char byte;
+              weft::io::wait_readable(fds[0]);
+              CHECK(::read(fds[0], &byte, 1) == 1);
+            } else {
+              c.recv();
+            }
+          }
+          soonest = std::min(soonest, clock::now().time_since_epoch() - clock::duration(due.load()));
+          call.join();
+          if (thread.joinable()) thread.join();
+        }
+        INFO("what waited: " << wait);
+        CHECK(soonest <= 2ms);
+        ::close(fds[0]);
+        ::close(fds[1]);
+      },
+      {.procs = 1});
+}
+
+// Those that begin while sysmon rests from being hurried count, too: it looks when it has rested.
+TEST_CASE("blocking: a ticker ticks beside one short call after the other") {
+  weft::run(
+      [] {
+        int most = 0;
+        for (int i = 0; i < 5 && most < 70; ++i) {
+          std::atomic<bool> over{false};
+          auto calls = weft::spawn([&] {
+            while (!over) weft::blocking([] { ::usleep(1000); });
+          });
+          int ticks = 0;
+          weft::ticker t(1ms);
+          for (auto end = clock::now() + 100ms; clock::now() < end; ++ticks) t.channel().recv();
+          over = true;
+          calls.join();
+          most = std::max(most, ticks);
+        }
+        CHECK(most >= 70);
       },
       {.procs = 1});
 }
@@ -1812,7 +1882,7 @@ TEST_CASE("a goroutine that lost its P is not asked for the one that it gets") {
 TEST_CASE("a goroutine that computes without its P takes long turns of the processor, until it is back") {
   weft::run(
       [] {
-        std::uint64_t with_p = turn_of_thread();
+        std::uint64_t with_p = slice_of_thread();
         if (with_p == 0) return;  // the kernel has none
         CHECK(with_p == 100'000);
         std::atomic<bool> stop{false};
@@ -1821,11 +1891,11 @@ TEST_CASE("a goroutine that computes without its P takes long turns of the proce
           while (!stop) weft::yield();
         });
         auto end = clock::now() + late;
-        while (turn_of_thread() == with_p && clock::now() < end) {}
-        CHECK(turn_of_thread() == 20'000'000);
+        while (slice_of_thread() == with_p && clock::now() < end) {}
+        CHECK(slice_of_thread() == 20'000'000);
         stop = true;
         weft::yield();
-        CHECK(turn_of_thread() == with_p);
+        CHECK(slice_of_thread() == with_p);
         others.wait();
       },
       {.procs = 1});

@@ -1,6 +1,6 @@
 // Children are started in every way, all at once, from goroutines, foreign threads and threads that a goroutine
 // started, while others allocate and compute. Each child looks at what it inherited.
-#include "tests/support/turn.hpp"
+#include "tests/support/slice.hpp"
 
 #include <csignal>
 #include <cstdint>
@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <weft/weft.hpp>
 
-using weft::test::turn_of_thread;
+using weft::test::slice_of_thread;
 
 extern char** environ;
 
@@ -28,9 +28,9 @@ int complain(const char* what, long is, long should_be) {
 }
 
 // What a child does; 7 is right.
-int child(std::uint64_t usual_turn) {
-  if (usual_turn != 0 && turn_of_thread() != usual_turn)
-    return complain("turn", static_cast<long>(turn_of_thread()), static_cast<long>(usual_turn));
+int child(std::uint64_t usual_slice) {
+  if (usual_slice != 0 && slice_of_thread() != usual_slice)
+    return complain("turn", static_cast<long>(slice_of_thread()), static_cast<long>(usual_slice));
   DIR* d = ::opendir("/proc/self/fd");
   while (const dirent* e = ::readdir(d)) {
     int fd = std::atoi(e->d_name);
@@ -108,8 +108,8 @@ int main(int argc, char** argv) {
   char self[4096] = {};
   if (::readlink("/proc/self/exe", self, sizeof self - 1) < 0) return 1;
   c.self = self;
-  // At a nice value below zero children have the turns of weft's threads (runtime/turns.cpp).
-  const std::uint64_t usual = ::getpriority(PRIO_PROCESS, 0) < 0 ? 0 : turn_of_thread();
+  // At a nice value below zero children have the turns of weft's threads (runtime/time_slice.cpp).
+  const std::uint64_t usual = ::getpriority(PRIO_PROCESS, 0) < 0 ? 0 : slice_of_thread();
   c.turn = std::to_string(usual);
 
   return weft::run(
@@ -138,8 +138,8 @@ int main(int argc, char** argv) {
         }
         done.go([&] {
           std::thread t([&] {
-            if (usual != 0 && turn_of_thread() != usual)
-              ++bad, complain("thread's turn", static_cast<long>(turn_of_thread()), static_cast<long>(usual));
+            if (usual != 0 && slice_of_thread() != usual)
+              ++bad, complain("thread's turn", static_cast<long>(slice_of_thread()), static_cast<long>(usual));
             for (int way = 0; way < ways; ++way) look(way, "a goroutine's thread");
           });
           weft::blocking([&] { t.join(); });

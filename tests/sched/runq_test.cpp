@@ -187,7 +187,7 @@ TEST_CASE("run queue: runnext first, then the ring in its order") {
   const bool alone = GENERATE(false, true);
   crew all(8);
   queue q;
-  q.set_alone(alone);
+  q.set_unshared(alone);
   bool inherit = true;
   CHECK(q.empty());
   CHECK(q.get(&inherit) == nullptr);
@@ -216,7 +216,7 @@ TEST_CASE("run queue: a full ring gives half of itself away, the oldest first") 
   const bool alone = GENERATE(false, true);
   crew all(6);
   queue q;
-  q.set_alone(alone);
+  q.set_unshared(alone);
   queue::half out;
   CHECK_FALSE(q.take_half(out));
   for (std::size_t i = 0; i < 4; ++i) REQUIRE(q.put(all.at(i), publish));

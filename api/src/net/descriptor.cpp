@@ -116,7 +116,7 @@ void descriptor::drop(descriptor* d) noexcept {
 
 bool descriptor::close(bool keep_open) noexcept {
   if (!mutex.close(keep_open)) return false;
-  if (unlink_path && !keep_open) sys::unlink(unlink_path->c_str());
+  if (path && !keep_open) path->remove();
   {
     rt::runtime_scope scope;
     rt::g_list woken;

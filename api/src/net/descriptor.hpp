@@ -10,6 +10,7 @@
 #pragma once
 
 #include "api/src/net/fd_mutex.hpp"
+#include "api/src/net/socket_path.hpp"
 #include "api/src/net/syscalls.hpp"
 #include "netpoll/poll_desc.hpp"
 #include "runtime/clock.hpp"
@@ -88,7 +89,7 @@ struct descriptor {
 
   // Written before the object is shared. Streams: the peer's; listeners: their own; unix sockets: none.
   message_address where{};
-  std::unique_ptr<std::string> unlink_path;  // of a unix listener
+  std::unique_ptr<socket_path> path;  // of a unix listener
 
   // receive.hpp
   rt::atomic<bool> plain{false};  // a TCP socket that weft has made, and nobody else knows
@@ -226,14 +227,15 @@ endpoint endpoint_of(int fd, decltype(&sys::local_name) name, std::error_code& e
 // The rest return a registered socket, or null with ec set.
 
 // Of `type`, bound to `at`; streams listen. `path`: what that makes, to be removed at last, also on failure; or null.
-descriptor* bind_socket(int type, const endpoint& at, const listen_options& o, std::unique_ptr<std::string> path,
+descriptor* bind_socket(int type, const endpoint& at, const listen_options& o, std::unique_ptr<socket_path> path,
                         std::error_code& ec);
 
 // Connected. A deadline of rt::forever: none. When ctx is cancelled it ends with ctx.err().
 descriptor* dial(int type, const endpoint& to, rt::nanos deadline, const context& ctx, std::error_code& ec);
 
-// From a connected socket made elsewhere. On failure it stays the caller's.
-descriptor* adopt_stream(int fd, std::error_code& ec);
+// From a connected socket made elsewhere, unix or TCP. On failure it stays the caller's.
+enum class stream_kind : bool { tcp, unix_domain };
+descriptor* adopt_stream(stream_kind k, int fd, std::error_code& ec);
 
 }  // namespace detail
 }  // namespace weft::net

@@ -127,7 +127,7 @@ std::vector<endpoint> resolve_within(std::string host, std::string service, rt::
   const bool goroutine = rt::this_m() != nullptr;
   auto over = [&] { return !goroutine && (run == 0 || number_of_run() != run || ctx.err()); };
   const rt::nanos limit = time_until(deadline);
-  switch (goroutine ? wait(limit) : try_in_turns(limit, rt::foreign_look_again, wait, [&](std::size_t i) {
+  switch (goroutine ? wait(limit) : try_again_each(limit, rt::foreign_look_again, wait, [&](std::size_t i) {
     return i != 2 || over();
   })) {
     case 0: ec = l->ec; return std::move(l->found);

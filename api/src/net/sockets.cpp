@@ -167,13 +167,13 @@ int set_listen_options(int fd, const endpoint& at, const listen_options& o) noex
 
 }  // namespace
 
-descriptor* bind_socket(int type, const endpoint& at, const listen_options& o, std::unique_ptr<std::string> path,
+descriptor* bind_socket(int type, const endpoint& at, const listen_options& o, std::unique_ptr<socket_path> path,
                         std::error_code& ec) {
   rt::throw_if_not_running("a socket");
   struct made_in_vain {
-    const std::string* path = nullptr;
+    socket_path* path = nullptr;
     ~made_in_vain() {
-      if (path) ::unlink(path->c_str());
+      if (path) path->remove();
     }
   } made;
   int fd = sys::open_socket(family_of(at), type);
@@ -183,7 +183,10 @@ descriptor* bind_socket(int type, const endpoint& at, const listen_options& o, s
   }
   int n = set_listen_options(fd, at, o);
   if (n == 0) n = sys::bind(fd, at.data(), at.size());
-  if (n == 0) made.path = path.get();
+  if (n == 0 && path) {
+    path->was_bound();
+    made.path = path.get();
+  }
   if (n == 0 && type == SOCK_STREAM) {
     n = sys::listen(fd, o.backlog > 0 ? std::min(o.backlog, largest_backlog) : largest_backlog);
   }
@@ -195,7 +198,7 @@ descriptor* bind_socket(int type, const endpoint& at, const listen_options& o, s
   descriptor* d = descriptor::make_or_close(fd, ec);
   if (!d) return nullptr;
   made.path = nullptr;
-  d->unlink_path = std::move(path);
+  d->path = std::move(path);
   sockaddr_storage own;
   socklen_t size;
   if (sys::local_name(fd, &own, &size) == 0) d->where = to_address(endpoint::from_native(&own, size));
@@ -280,12 +283,13 @@ endpoint endpoint_of(int fd, decltype(&sys::local_name) name, std::error_code& e
   return endpoint::from_native(&found, size);
 }
 
-descriptor* adopt_stream(int fd, std::error_code& ec) {
+descriptor* adopt_stream(stream_kind k, int fd, std::error_code& ec) {
   rt::throw_if_not_running("a socket");
   ec.clear();
   sockaddr_storage peer;
   socklen_t size = 0;
   int n = sys::is_stream(fd) ? sys::peer_name(fd, &peer, &size) : -EPROTOTYPE;
+  if (n == 0 && (peer.ss_family == AF_UNIX) != (k == stream_kind::unix_domain)) n = -EPROTOTYPE;
   if (n == 0) n = sys::set_nonblocking(fd);
   if (n < 0) {
     ec = system_error_code(-n);  // and fd stays the caller's

@@ -113,6 +113,4 @@ int duplicate(int fd) noexcept {
   return copy >= 0 ? copy : -errno;
 }
 
-int unlink(const char* path) noexcept { return ::unlink(path) == 0 ? 0 : -errno; }
-
 }  // namespace weft::net::sys

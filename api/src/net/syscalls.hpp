@@ -34,6 +34,5 @@ WEFT_NOINLINE int peer_name(int fd, sockaddr_storage* s, socklen_t* size) noexce
 // Whether fd could be read or written now: > 0 yes, 0 no, < 0 -errno (-EBADF).
 WEFT_NOINLINE int poll_once(int fd, bool writable) noexcept;
 WEFT_NOINLINE int duplicate(int fd) noexcept;
-WEFT_NOINLINE int unlink(const char* path) noexcept;
 
 }  // namespace weft::net::sys

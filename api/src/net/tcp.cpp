@@ -97,7 +97,9 @@ tcp_stream tcp_stream::connect(const endpoint& to, const context& ctx) {
   return checked("weft: connect", to, [&](std::error_code& ec) { return connect(to, ctx, ec); });
 }
 
-tcp_stream tcp_stream::adopt(int fd, std::error_code& ec) { return tcp_stream(detail::adopt_stream(fd, ec)); }
+tcp_stream tcp_stream::adopt(int fd, std::error_code& ec) {
+  return tcp_stream(detail::adopt_stream(detail::stream_kind::tcp, fd, ec));
+}
 
 tcp_stream tcp_stream::adopt(int fd) {
   return checked("weft: adopt", "", [&](std::error_code& ec) { return adopt(fd, ec); });

@@ -65,7 +65,9 @@ std::pair<unix_stream, unix_stream> unix_stream::pair() {
   return checked("weft: socketpair", "", [&](std::error_code& ec) { return pair(ec); });
 }
 
-unix_stream unix_stream::adopt(int fd, std::error_code& ec) { return unix_stream(detail::adopt_stream(fd, ec)); }
+unix_stream unix_stream::adopt(int fd, std::error_code& ec) {
+  return unix_stream(detail::adopt_stream(detail::stream_kind::unix_domain, fd, ec));
+}
 
 unix_stream unix_stream::adopt(int fd) {
   return checked("weft: adopt", "", [&](std::error_code& ec) { return adopt(fd, ec); });
@@ -78,7 +80,7 @@ unix_listener unix_listener::bind(std::string_view path, const listen_options& o
     ec = system_error_code(EINVAL);
     return {};
   }
-  auto to_remove = path.front() == '@' ? nullptr : std::make_unique<std::string>(path);
+  auto to_remove = path.front() == '@' ? nullptr : std::make_unique<detail::socket_path>(path);
   return unix_listener(detail::bind_socket(SOCK_STREAM, *at, o, std::move(to_remove), ec));
 }
 

@@ -31,7 +31,7 @@ void unlock_both(rt::G*, void* arg) noexcept {
 
 bool condition_variable::wait_slow(mutex* m, bool owned, std::int64_t deadline) {
   if (!owned) rt::fatal("weft::condition_variable at {}: wait without the mutex locked", static_cast<void*>(this));
-  return rt::wait_in_step([&] {
+  return rt::with_predicted_return([&] {
     bool notified = true;
     {
       rt::runtime_scope scope;

@@ -12,8 +12,8 @@ constinit std::array<sync_bucket, std::size_t{1} << mutex_bell_bits> buckets;
 
 sync_bucket& bucket_number(std::size_t i) noexcept { return buckets[i]; }
 
-void give_way() noexcept {
-  constexpr int pauses = 32;  // 0.7 us on a Zen 5; a word that is not contended is locked and unlocked 70 times
+void spin_backoff() noexcept {
+  constexpr int pauses = 32;  // about 1 µs: a word that is not contended is locked and unlocked 70 times meanwhile
   for (int i = 0; i < pauses; ++i) rt::cpu_relax();
 }
 

@@ -90,7 +90,7 @@ bool semaphore::retake(std::ptrdiff_t n) noexcept {
 }
 
 bool semaphore::acquire_slow(std::ptrdiff_t n, std::int64_t deadline) {
-  return rt::wait_in_step([&] {
+  return rt::with_predicted_return([&] {
     rt::runtime_scope scope;
     std::optional<known_thread> known;
     if (!scope.m()) known.emplace(this, [](semaphore* s) noexcept { s->skip_abandoned(); });  // T1

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -94,6 +95,7 @@ WEFT_API std::size_t chan_size(const chan_core* c) noexcept;
 WEFT_API std::size_t chan_capacity(const chan_core* c) noexcept;
 
 [[noreturn]] WEFT_API void throw_channel_closed(const char* operation);
+[[noreturn]] WEFT_API void throw_context_over(std::error_code why, const char* operation);
 
 struct select_op {
   chan_core* chan;  // null: never ready

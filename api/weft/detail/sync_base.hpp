@@ -25,7 +25,7 @@ struct sync_queue {
 // pass between their processors for each change, which costs several times the change: the slower one pauses for as
 // long as tens of changes take, and the faster one makes those of its own (as a test-and-set lock backs off: Anderson,
 // "The Performance of Spin Lock Alternatives", 1990).
-WEFT_API void give_way() noexcept;
+WEFT_API void spin_backoff() noexcept;
 
 // Out-of-line functions take deadlines: nanoseconds of the steady clock, never_ns for none.
 template <class Rep, class Period>

@@ -73,7 +73,7 @@ class semaphore {
       if ((w & waiters) != 0 || w / permit < n) return false;
       if (word_.compare_exchange_strong(w, w - n * permit, std::memory_order_acquire, std::memory_order_relaxed))
         return true;
-      detail::give_way();
+      detail::spin_backoff();
     }
   }
 

@@ -8,10 +8,10 @@
 // Works with std::unique_lock, std::shared_lock, std::scoped_lock. Not recursive: a reader that locks again while a
 // writer waits may block itself for ever. All members: anywhere.
 //
-// Fairness: the last reader hands it over to a writer that waits. Else a free one goes to whoever comes first, also past
-// those who wait; but nobody is passed by once it has waited for 1 ms: then readers that come let a writer go first, and
-// a writer that unlocks hands it over, to all readers that wait at that moment. (Who was woken before has to get its
-// turn to run first, as with mutex.)
+// Fairness: the last reader hands it over to a writer that waits. Else a free one goes to whoever comes first, also
+// past those who wait; but nobody is passed by once it has waited for 1 ms: then readers that come let a writer go
+// first, and a writer that unlocks hands it over, to all readers that wait at that moment. (Who was woken before has to
+// get its turn to run first, as with mutex.)
 //
 // It may be destroyed as soon as the last lock has returned and was unlocked; not while somebody waits.
 #pragma once
@@ -90,7 +90,7 @@ class shared_mutex {
       if (w < reader || (w < 2 * reader && (w & waiters) != 0)) [[unlikely]]
         return unlock_shared_slow();
       if (word_.compare_exchange_strong(w, w - reader, std::memory_order_release, std::memory_order_relaxed)) return;
-      detail::give_way();
+      detail::spin_backoff();
     }
   }
 
@@ -113,7 +113,7 @@ class shared_mutex {
       if ((w & (writer | waiters)) != 0) return false;
       if (word_.compare_exchange_strong(w, w + reader, std::memory_order_acquire, std::memory_order_relaxed))
         return true;
-      detail::give_way();
+      detail::spin_backoff();
     }
   }
 

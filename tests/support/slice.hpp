@@ -1,5 +1,5 @@
-// For how long the calling thread computes before the kernel turns to the next one (runtime/turns.hpp), in ns. Linux
-// before 6.12 says 0.
+// For how long the calling thread computes before the kernel turns to the next one (runtime/time_slice.hpp), in ns.
+// Linux before 6.12 says 0.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace weft::test {
 
-inline std::uint64_t turn_of_thread() {
+inline std::uint64_t slice_of_thread() {
   struct {
     std::uint32_t size, policy;
     std::uint64_t flags;

@@ -1,4 +1,4 @@
-#include "runtime/turns.hpp"
+#include "runtime/time_slice.hpp"
 
 #include "runtime/clock.hpp"
 #include "runtime/thread.hpp"
@@ -25,18 +25,18 @@ static_assert(sizeof(attributes) == 48);
 
 constexpr std::uint64_t reset_on_fork = 1;  // SCHED_FLAG_RESET_ON_FORK
 
-constexpr nanos short_turn = 100 * microsecond;  // the least that the kernel allows
-constexpr nanos usual_turn = 0;                  // the system's: about 3 ms
-constexpr nanos long_turn = 20 * millisecond;
+constexpr nanos short_slice = 100 * microsecond;  // the least that the kernel allows
+constexpr nanos usual_slice = 0;                  // the system's: about 3 ms
+constexpr nanos long_slice = 20 * millisecond;
 
-void set_turns(int tid, nanos length) noexcept {
+void set_slice(int tid, nanos length) noexcept {
   errno_stays keep;
   attributes a;
   if (::syscall(SYS_sched_getattr, tid, &a, sizeof a, 0) != 0) return;
   if (a.policy != SCHED_OTHER && a.policy != SCHED_BATCH) return;
   a.size = sizeof a;
   a.runtime = static_cast<std::uint64_t>(length);
-  // What the thread starts has the system's turns. The flag would also raise a nice value below zero to zero there;
+  // What the thread starts has the system's slices. The flag would also raise a nice value below zero to zero there;
   // and without a privilege it cannot be taken back.
   if (a.nice >= 0) a.flags |= reset_on_fork;
   ::syscall(SYS_sched_setattr, tid, &a, 0);
@@ -44,8 +44,8 @@ void set_turns(int tid, nanos length) noexcept {
 
 }  // namespace
 
-void take_short_turns(int tid) noexcept { set_turns(tid, short_turn); }
-void take_usual_turns(int tid) noexcept { set_turns(tid, usual_turn); }
-void take_long_turns(int tid) noexcept { set_turns(tid, long_turn); }
+void use_short_slices(int tid) noexcept { set_slice(tid, short_slice); }
+void use_usual_slices(int tid) noexcept { set_slice(tid, usual_slice); }
+void use_long_slices(int tid) noexcept { set_slice(tid, long_slice); }
 
 }  // namespace weft::rt

@@ -1,0 +1,35 @@
+// A program that begins without stdin, stdout and stderr opens its own in their places: weft has none of these numbers.
+#include <csignal>
+#include <cstdio>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+#include <weft/weft.hpp>
+
+using namespace std::chrono_literals;
+
+int main() {
+  const int report = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 100);
+  for (int fd : {0, 1, 2}) ::close(fd);
+  const char* wrong = nullptr;
+  weft::run([&] {
+    auto signals = weft::io::signal_channel({SIGUSR1});
+    for (int fd : {0, 1, 2}) {
+      if (::open("/dev/null", O_RDWR) != fd) wrong = "weft has opened one of the first three descriptors";
+    }
+    weft::chan<int> c;
+    std::thread wakes([=] {
+      std::this_thread::sleep_for(5ms);
+      c.send(1);
+    });
+    c.recv();
+    wakes.join();
+    ::raise(SIGUSR1);
+    int number = 0;
+    if (signals.recv_for(number, 5s) != weft::recv_result::value || number != SIGUSR1) wrong = "no signal came";
+    auto l = weft::net::tcp_listener::bind("127.0.0.1:0");
+  });
+  if (wrong) ::dprintf(report, "%s\n", wrong);
+  return wrong ? 1 : 12;
+}

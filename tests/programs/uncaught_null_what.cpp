@@ -1,0 +1,18 @@
+// An exception that has nothing to say.
+#include <cstdlib>
+#include <exception>
+#include <weft/weft.hpp>
+
+namespace {
+struct silent : std::exception {
+  const char* what() const noexcept override { return nullptr; }
+};
+}  // namespace
+
+int main() {
+  std::set_terminate(std::abort);  // the system's would print its what(), too
+  return weft::run([] {
+    weft::spawn([] { throw silent(); }).detach();
+    weft::chan<int>().recv();
+  });
+}

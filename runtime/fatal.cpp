@@ -23,7 +23,7 @@ constinit atomic<bool> dying{false};
   // report itself ends it at once.
   static thread_local bool reporting = false;
   if (reporting) _exit(2);
-  if (dying.exchange(true, seq_cst)) {
+  if (dying.exchange(true, relaxed)) {  // one is the first, that is all
     for (;;) pause();
   }
   reporting = true;

@@ -36,8 +36,7 @@ void queue_globally(G* g, void*) noexcept {
     time_one_in_64(g, sched.came_back.fetch_add(1, relaxed));
     global_put(g);  // A1
   }
-  // A2: a P may have gone idle since the goroutine found none.
-  if (sched.idle_ps.load(seq_cst) != 0) wakep();
+  wake_for_work(nullptr);  // A2: a P may have gone idle since the goroutine found none
 }
 
 // The P was taken while the goroutine was in user code: get one, or queue.
@@ -75,6 +74,20 @@ M* leave_thread(M* m) noexcept {
 
 M* give_way(M* m) noexcept { return suspend(m, queue_globally, nullptr); }
 
+// What is asked of an M (request, m.hpp). Others raise a bit after they have written what it is about; here the word is
+// read with acquire, and that after it.
+//
+//     yield        relaxed     stands for itself
+//     revoked      seq_cst     T1 of "revoke" (preempt.cpp)
+//     stop         release     after world_stopping, or after shutting_down
+//     abandoned    seq_cst     T1 of the same protocol (leave_behind, lifecycle.cpp)
+//     pinned       seq_cst     N1 (pin.cpp); taken between goroutines (find.cpp)
+//     in_syscall   relaxed     by the M itself
+//     hazard       -           before the M's thread begins
+//
+//     An entry that misses a bit (E3 is relaxed, enter.hpp) finds it at the next one. Where that is not soon enough
+//     there is a heavy barrier ("revoke"), or whoever asks looks again: to stop the world takes the Ps of those that do
+//     not come (world.cpp). A bit whose reason has passed is taken back here.
 M* enter_slow(M* m) noexcept {
   for (;;) {
     std::uint32_t r = m->requests.load(acquire);

@@ -27,6 +27,7 @@ constexpr nanos look_every = 100 * microsecond;  // the poller, while local work
 constexpr int looks_before_stealing = 16;
 constexpr nanos refill_every = 10 * microsecond;  // the run queue, while timers are due
 constexpr std::uint64_t passes_every = 8;         // dispatches
+constexpr nanos passes_after = millisecond;
 constexpr nanos doze_time = 100 * microsecond;
 
 // While out of threads (start_new_m), nobody may ever come to a P that idles, and those with a thread may always have
@@ -57,12 +58,15 @@ void plan_next_look(P* p, nanos now, nanos next_timer) noexcept {
 
 // Whom the poller or a timer woke may run before all who wait, but not each time: two that talk to each other, or
 // timers that are due again when they have run, would have the P to themselves. Others come in between: so many, or one
-// that used up its time slice (note_slice_used_up).
-bool may_pass(P* p, bool is_one) noexcept {
+// that used up its time slice (note_slice_used_up), or one at least within `passes_after`.
+bool may_pass(P* p, bool is_one, nanos now) noexcept {
   if (p->runq.ring_empty() && sched.global_size.load(relaxed) == 0) return true;
-  std::uint64_t at = dispatches(p);
-  if (!is_one || (p->passed_at != 0 && at - p->passed_at < passes_every)) return false;
+  if (!is_one) return false;
+  const std::uint64_t at = dispatches(p), since = at - p->passed_at;
+  const bool soon = p->passed_at != 0 && since < passes_every;
+  if (soon && (since < 2 || now - p->passed_when < passes_after)) return false;
   p->passed_at = at;
+  p->passed_when = now;
   p->pass_slice = p->sched_tick.load(relaxed) + 1;
   return true;
 }
@@ -96,7 +100,7 @@ G* poll_while_busy(P* p, nanos now) noexcept {
   nanos last;
   if (!may_poll(now, look_every / 2, &last)) return nullptr;
   g_list woken = poll_once(now, last);
-  if (may_pass(p, woken.size() == 1)) return take_first(p, woken);
+  if (may_pass(p, woken.size() == 1, now)) return take_first(p, woken);
   ready_all(woken);
   return nullptr;
 }
@@ -326,8 +330,8 @@ G* look_as_planned(P* p, nanos* now, bool* ran_timer) noexcept {
 }
 
 // From this P's own queue, or one that is pinned to this thread: of those that are ready each other time first.
-G* take_own(M* m, P* p, bool ran_timer, place* from) noexcept {
-  if (ran_timer && !may_pass(p, true)) next_behind_others(p);
+G* take_own(M* m, P* p, bool ran_timer, nanos now, place* from) noexcept {
+  if (ran_timer && !may_pass(p, true, now)) next_behind_others(p);
   const bool pinned = m->requests.load(relaxed) & request::pinned;
   if (WEFT_UNLIKELY(pinned) && (m->pinned_first = !m->pinned_first)) {
     if (G* g = take_pinned(m)) return g;
@@ -432,7 +436,7 @@ G* find_runnable(M* m, place* from) noexcept {
     nanos now = 0;
     bool ran_timer = false;
     if (G* g = look_as_planned(p, &now, &ran_timer)) return g;
-    if (G* g = take_own(m, p, ran_timer, from)) return g;
+    if (G* g = take_own(m, p, ran_timer, now, from)) return g;
     if (G* g = take_shared(m, p, &now)) return g;
     // Spinning is for at most half of the busy Ps: it is work that may be in vain.
     if (m->spinning.load(relaxed) || may_spin()) {

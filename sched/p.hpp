@@ -102,8 +102,9 @@ struct alignas(cache_line) P {
   alignas(cache_line) atomic<std::uint64_t> next_look{0};
   bool newcomer_first = false;  // owner: whose turn it is, a newcomer's or the global queue's
   // owner: when one that was woken last ran before all who waited: dispatches(p), or 0 if none has, or a time slice was
-  // used up since; and in which time slice (sched_tick)
+  // used up since; the time then; and in which time slice (sched_tick)
   std::uint64_t passed_at = 0;
+  nanos passed_when = 0;
   std::uint64_t pass_slice = 0;
 
   // Owner, let_others_in (park.cpp): count.inherited when it looks next, and sched_tick when it last did.

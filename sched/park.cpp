@@ -248,11 +248,7 @@ void ready_without_prefetch(M* m, G* g) noexcept {
     count_wakeup(nullptr, g);
     global_put(g);
   }
-  if (sched.idle_ps.load(seq_cst) != 0) {  // A2
-    wakep(h);
-  } else if (!p) {
-    want_p_of_a_call();
-  }
+  wake_for_work(p, h);  // A2
 }
 
 // They go behind all that waits already: into this P's ring, and what it has no room for, or all if others are in the
@@ -289,7 +285,7 @@ void ready_all(g_list& gs) noexcept {
     }
   }
   // One helper looks for work, and wakes the next if it finds some. An M without a P cannot help itself.
-  if (sched.idle_ps.load(seq_cst) != 0) wakep();
+  wake_for_work(p);
 }
 
 // --- giving way

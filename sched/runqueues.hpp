@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sched/proc.hpp"
+#include "sched/syscall.hpp"
 
 namespace weft::rt {
 
@@ -14,6 +15,15 @@ queued look_beyond_next() noexcept;  // D2: only at what is not some P's very ne
 
 G* global_one(P* p, std::uint32_t max) noexcept;  // as global_get; takes the lock, unless the queue is empty
 G* global_get(P* p, std::uint32_t max) noexcept;  // under sched.mutex: one to run, more into p's ring
+
+// A2 of append-check-wake, after p's owner, or somebody without a P (null), has made work ready.
+inline void wake_for_work(const P* p, help h = help::now) noexcept {
+  if (sched.idle_ps.load(seq_cst) != 0) {
+    wakep(h);
+  } else if (!p) {
+    want_p_of_a_call();
+  }
+}
 
 // At the tail.
 inline void runqput(P* p, G* g) noexcept {

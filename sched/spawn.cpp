@@ -248,7 +248,7 @@ WEFT_NOINLINE void commit_slow(M* m, G* g) noexcept {
     time_one_in_64(g, sched.foreign_spawned.load(relaxed));
     global_put(g);
   }
-  if (sched.idle_ps.load(seq_cst) != 0) wakep(h);  // A2
+  wake_for_work(p, h);  // A2
 }
 
 WEFT_NOINLINE void help_and_leave(M* m, help h) noexcept {

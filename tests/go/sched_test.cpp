@@ -385,6 +385,33 @@ TEST_CASE("a blocking call that nobody announced holds up the others for no more
   });
 }
 
+// One in eight dispatches is not often enough where each takes long.
+TEST_CASE("sleepers run soon after they wake beside goroutines that compute and yield") {
+  weft::run(
+      [] {
+        std::atomic<bool> over{false};
+        weft::wait_group w;
+        for (int i = 0; i < 16; ++i) {
+          w.go([&] {
+            while (!over) {
+              compute_for(1ms);
+              weft::yield();
+            }
+          });
+        }
+        int late_ones = 0;
+        for (int i = 0; i < 20; ++i) {
+          const auto due = clock::now() + 5ms;
+          weft::sleep(5ms);
+          late_ones += clock::now() - due > 8ms;
+        }
+        over = true;
+        w.wait();
+        CHECK(late_ones <= 5);
+      },
+      {.procs = 1});
+}
+
 // --- blocking()
 
 TEST_CASE("blocking: others run meanwhile, at one P") {
@@ -438,9 +465,10 @@ TEST_CASE("blocking: timers, descriptors and what threads make ready do not wait
         int fds[2];
         REQUIRE(::pipe(fds) == 0);
         chan<int> c;
-        const auto wait = GENERATE(0, 1, 2);
+        weft::semaphore permits(0);
+        const auto wait = GENERATE(0, 1, 2, 3, 4);  // for whom: below
         auto soonest = clock::duration::max();
-        for (int i = 0; i < 20 && soonest > 2ms; ++i) {
+        for (int i = 0; i < 20 && soonest > 2ms * slowdown; ++i) {
           std::atomic<clock::rep> due{0};
           std::thread thread;
           weft::sleep(3ms);
@@ -455,16 +483,24 @@ TEST_CASE("blocking: timers, descriptors and what threads make ready do not wait
               due = clock::now().time_since_epoch().count();
               if (wait == 1) {
                 [[maybe_unused]] ssize_t n = ::write(fds[1], "x", 1);
-              } else {
+              } else if (wait == 2) {
                 c.send(1);
+              } else if (wait == 3) {
+                weft::go([=] { c.send(1); });
+              } else {
+                permits.release(2);
               }
             });
             if (wait == 1) {
               char byte;
               weft::io::wait_readable(fds[0]);
               CHECK(::read(fds[0], &byte, 1) == 1);
-            } else {
+            } else if (wait < 4) {
               c.recv();
+            } else {
+              auto other = weft::spawn([&] { permits.acquire(); });
+              permits.acquire();
+              other.join();
             }
           }
           soonest = std::min(soonest, clock::now().time_since_epoch() - clock::duration(due.load()));
@@ -472,7 +508,7 @@ TEST_CASE("blocking: timers, descriptors and what threads make ready do not wait
           if (thread.joinable()) thread.join();
         }
         INFO("what waited: " << wait);
-        CHECK(soonest <= 2ms);
+        CHECK(soonest <= 2ms * slowdown);
         ::close(fds[0]);
         ::close(fds[1]);
       },
@@ -483,7 +519,7 @@ TEST_CASE("blocking: a ticker ticks beside one short call after the other") {
   weft::run(
       [] {
         int most = 0;
-        for (int i = 0; i < 5 && most < 70; ++i) {
+        for (int i = 0; i < 5 && most < fewer(70); ++i) {
           std::atomic<bool> over{false};
           auto calls = weft::spawn([&] {
             while (!over) weft::blocking([] { ::usleep(1000); });
@@ -495,7 +531,7 @@ TEST_CASE("blocking: a ticker ticks beside one short call after the other") {
           calls.join();
           most = std::max(most, ticks);
         }
-        CHECK(most >= 70);
+        CHECK(most >= fewer(70));
       },
       {.procs = 1});
 }
@@ -504,7 +540,7 @@ TEST_CASE("blocking: a call that begins while sysmon rests from the last one is 
   weft::run(
       [] {
         auto soonest = clock::duration::max();
-        for (int i = 0; i < 10 && soonest > 4ms; ++i) {
+        for (int i = 0; i < 10 && soonest > 4ms * slowdown; ++i) {
           std::atomic<bool> over{false};
           auto sleeper = weft::spawn([&] {
             auto longest = clock::duration::zero();
@@ -522,7 +558,7 @@ TEST_CASE("blocking: a call that begins while sysmon rests from the last one is 
           over = true;
           soonest = std::min(soonest, sleeper.join());
         }
-        CHECK(soonest <= 4ms);
+        CHECK(soonest <= 4ms * slowdown);
       },
       {.procs = 1});
 }

@@ -58,7 +58,7 @@ void plan_next_look(P* p, nanos now, nanos next_timer) noexcept {
 
 // Whom the poller or a timer woke may run before all who wait, but not each time: two that talk to each other, or
 // timers that are due again when they have run, would have the P to themselves. Others come in between: so many, or one
-// that used up its time slice (note_slice_used_up), or one at least within `passes_after`.
+// that used up its time slice (note_slice_used_up), or any at all in `passes_after`.
 bool may_pass(P* p, bool is_one, nanos now) noexcept {
   if (p->runq.ring_empty() && sched.global_size.load(relaxed) == 0) return true;
   if (!is_one) return false;

@@ -16,8 +16,8 @@ enum class place : std::uint8_t {
 
 // Null: the runtime ends, or the M shall leave.
 G* find_runnable(M* m, place* from) noexcept;
-void note_slice_used_up(
-    P* p) noexcept;  // by p's owner: a time slice was used up, so the next one that is woken may go first
+// By p's owner: a time slice was used up, so the next one that is woken may go first.
+void note_slice_used_up(P* p) noexcept;
 
 // Whether find_runnable has to be gone by before m runs what its P has next: somebody asked for something, or it is
 // time to look at timers and the poller, or at the global queue.

@@ -261,7 +261,7 @@ bool thread_was_refused() noexcept {
 //
 //     start_new_m, in vain                          an M without a P
 //     L1  queue globally, P idle,                   in stopm: out_of_threads? takes a P. All under sched.mutex, where
-//         out_of_threads = true; under sched.mutex,   start_new_m looks for an idle M
+//         out_of_threads = true; under sched.mutex, start_new_m looks for an idle M
 //         if no M idles
 //     L2  somebody dozes: wake it                   D1  dozer = itself; then looks at every queue (find.cpp)
 //         last_poll == 0: break the sleep off       P1  last_poll = 0; then out_of_threads? does not sleep (find.cpp)

@@ -43,7 +43,7 @@ class Goroutine:
         if self.state not in ("running", "syscall"):
             return None
         m = self.g["thread"].cast(gdb.lookup_type("weft::rt::M").pointer())
-        tid = int(m["tid"])
+        tid = int(m["tid"]["_M_i"])
         return next((t for t in gdb.selected_inferior().threads() if t.ptid[1] == tid), None)
 
     def resume_registers(self):

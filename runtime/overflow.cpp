@@ -54,7 +54,7 @@ void report_overflow(const G* g, void* context) noexcept {
     trace_context(context, t);
     out.frames(*t);
   }
-  out.started_by(g);
+  out.started_by(g->spawn_pc);
 }
 
 // A stray pointer, which a guard page stopped.

@@ -63,8 +63,8 @@ void report::frames(const trace& t, std::size_t begin, std::size_t end) noexcept
   }
 }
 
-void report::started_by(const G* g) noexcept {
-  if (g->spawn_pc) frame("    started by ", {g->spawn_pc});
+void report::started_by(const void* spawn_pc) noexcept {
+  if (spawn_pc) frame("    started by ", {spawn_pc});
 }
 
 report::place& report::find(trace_frame f) noexcept {

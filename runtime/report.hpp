@@ -41,7 +41,7 @@ class report {
   void frame(std::string_view before, trace_frame f) noexcept;
   void frames(const trace& t) noexcept;  // without the scheduler's at either end
   void all_frames(const trace& t) noexcept;
-  void started_by(const G* g) noexcept;  // nothing if that is not known
+  void started_by(const void* spawn_pc) noexcept;  // nothing if that is not known
 
   // Of a function or a type, demangled if that is wanted; until the next call.
   std::string_view readable(const char* mangled) noexcept;
@@ -93,7 +93,8 @@ class report {
 
 // "12 'name'", or "12" if it has none.
 struct goroutine_name {
-  explicit goroutine_name(const G* g) noexcept : id(g->id), name(g->name) {}
+  explicit goroutine_name(const G* g) noexcept : goroutine_name(g->id, g->name) {}
+  goroutine_name(std::uint64_t number, const char* called) noexcept : id(number), name(called) {}
   std::uint64_t id;
   const char* name;
 };

@@ -25,19 +25,17 @@ constexpr nanos shortest_wait_shown = 100 * millisecond;
 
 bool waits(g_state s) noexcept { return s == g_state::waiting || s == g_state::syscall; }
 
-nanos waited(const G* g, nanos now) noexcept {
-  nanos since = g->wait_since.load(acquire);  // start_timing
-  return since != 0 && waits(state_of(g)) ? std::max<nanos>(now - since, 0) : 0;
+nanos waited(const seen_goroutine& g, nanos now) noexcept {
+  return g.wait_since != 0 && waits(g.state) ? std::max<nanos>(now - g.wait_since, 0) : 0;
 }
 
-void add_state(head_text& out, std::span<const dump_entry> group, nanos now) noexcept {
-  const G* g = group[0].g;
-  g_state state = state_of(g);
-  out.add("[{}", state == g_state::waiting ? describe(g->reason) : describe(state));
-  if (waits(state)) {
+void add_state(head_text& out, std::span<const seen_goroutine> group, nanos now) noexcept {
+  const seen_goroutine& g = group[0];
+  out.add("[{}", g.state == g_state::waiting ? describe(g.reason) : describe(g.state));
+  if (waits(g.state)) {
     nanos shortest = forever, longest = 0;
-    for (const dump_entry& e : group) {
-      nanos d = waited(e.g, now);
+    for (const seen_goroutine& e : group) {
+      nanos d = waited(e, now);
       shortest = std::min(shortest, d);
       longest = std::max(longest, d);
     }
@@ -50,22 +48,22 @@ void add_state(head_text& out, std::span<const dump_entry> group, nanos now) noe
       add_duration(out, longest);
     }
   }
-  out.add("{}]", describe_tie(g));
+  out.add("{}]", describe_tie(g.marks));
 }
 
 // "7-12": the first ones, as long as the next one is the next number, `by_name` with the same name. How many they are.
-std::size_t add_range(auto& out, std::span<const dump_entry> group, bool by_name) noexcept {
+std::size_t add_range(auto& out, std::span<const seen_goroutine> group, bool by_name) noexcept {
   const std::uint64_t first = group[0].id;
-  const std::string_view name = group[0].g->name;
+  const std::string_view name = group[0].name;
   std::size_t n = 1;
-  while (n < group.size() && group[n].id == first + n && (!by_name || name == group[n].g->name)) ++n;
+  while (n < group.size() && group[n].id == first + n && (!by_name || name == group[n].name)) ++n;
   out.add("{}", first);
   if (n > 1) out.add("{}{}", n == 2 ? ", " : "-", first + n - 1);
   return n;
 }
 
 // "3, 7-12, 15, ...". False: there are more.
-bool add_ids(head_text& out, std::span<const dump_entry> group) noexcept {
+bool add_ids(head_text& out, std::span<const seen_goroutine> group) noexcept {
   constexpr int most = 8;
   int shown = 0;
   for (; !group.empty(); ++shown) {
@@ -80,14 +78,14 @@ bool add_ids(head_text& out, std::span<const dump_entry> group) noexcept {
 }
 
 // " 'worker', 'reader', ...": each name once, in the order of ids. False: they have not all the same one.
-bool add_names(head_text& out, std::span<const dump_entry> group) noexcept {
+bool add_names(head_text& out, std::span<const seen_goroutine> group) noexcept {
   constexpr std::size_t most = 4;
   std::string_view shown[most];
   std::size_t n = 0;
   bool same = true;
-  for (const dump_entry& e : group) {
-    std::string_view name = e.g->name;
-    same &= name == group[0].g->name;
+  for (const seen_goroutine& e : group) {
+    std::string_view name = e.name;
+    same &= name == group[0].name;
     if (name.empty() || std::find(shown, shown + n, name) != shown + n) continue;
     if (n == most) {
       out.add(", ...");
@@ -101,16 +99,16 @@ bool add_names(head_text& out, std::span<const dump_entry> group) noexcept {
 
 }  // namespace
 
-const char* describe_tie(const G* g) noexcept {
-  if (g->locked_to_thread()) return ", locked to thread";
-  return g->marks() & mark::pinned_to_thread ? ", pinned to thread" : "";
+const char* describe_tie(std::uint8_t marks) noexcept {
+  if (marks & mark::locked_to_thread) return ", locked to thread";
+  return marks & mark::pinned_to_thread ? ", pinned to thread" : "";
 }
 
-head_text head_of(std::span<const dump_entry> group, nanos now, bool* says_all) noexcept {
+head_text head_of(std::span<const seen_goroutine> group, nanos now, bool* says_all) noexcept {
   head_text head;
   *says_all = true;
   if (group.size() == 1) {
-    head.add("goroutine {} ", goroutine_name(group[0].g));
+    head.add("goroutine {} ", goroutine_name(group[0].id, group[0].name));
   } else {
     head.add("{} goroutines ", group.size());
     *says_all = add_ids(head, group);
@@ -121,12 +119,12 @@ head_text head_of(std::span<const dump_entry> group, nanos now, bool* says_all) 
   return head;
 }
 
-short_text<160> some_of(std::span<const dump_entry>* left) noexcept {
+short_text<160> some_of(std::span<const seen_goroutine>* left) noexcept {
   constexpr std::size_t enough = 80;
   short_text<160> line;
   while (!left->empty() && line.get().size() < enough) {
     if (!line.get().empty()) line.add(", ");
-    const std::string_view name = left->front().g->name;
+    const std::string_view name = left->front().name;
     const std::size_t n = add_range(line, *left, true);
     if (!name.empty()) line.add(" '{}'", name);
     *left = left->subspan(n);

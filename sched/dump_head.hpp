@@ -2,8 +2,7 @@
 // they do and for how long.
 #pragma once
 
-#include "runtime/clock.hpp"
-#include "runtime/g.hpp"
+#include "sched/snapshot.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -14,15 +13,6 @@
 #include <utility>
 
 namespace weft::rt {
-
-// A goroutine, or at the head of its group the group.
-struct dump_entry {
-  const G* g;
-  std::uint64_t id;   // g's: where the world could not be stopped in time, that may change
-  std::uint64_t key;  // the same for those that are shown as one
-  std::size_t group_size;
-  std::size_t trace_at;  // where its trace is kept; 0: nowhere
-};
 
 // Text of bounded length.
 template <std::size_t size>
@@ -43,15 +33,12 @@ class short_text {
 using head_text = short_text<512>;
 
 // Of a group of at least one. *says_all: it tells each one's number and name.
-head_text head_of(std::span<const dump_entry> group, nanos now, bool* says_all) noexcept;
+head_text head_of(std::span<const seen_goroutine> group, nanos now, bool* says_all) noexcept;
 
 // "3 'reader', 4-7 'writer'": the next of those that are left, about a line of them, which it takes from the front.
-short_text<160> some_of(std::span<const dump_entry>* left) noexcept;
+short_text<160> some_of(std::span<const seen_goroutine>* left) noexcept;
 
-// ", locked to thread" and the like, or nothing.
-const char* describe_tie(const G* g) noexcept;
-
-// Acquire: see G::set_state.
-inline g_state state_of(const G* g) noexcept { return g->state.load(acquire); }
+// ", locked to thread" and the like, or nothing. Of mark::tied.
+const char* describe_tie(std::uint8_t marks) noexcept;
 
 }  // namespace weft::rt

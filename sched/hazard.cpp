@@ -89,7 +89,7 @@ WEFT_NOINLINE void report_locks(const G* g, const held_locks& held) noexcept {
     out.frame({before, end}, locked_in(out, held.list[i]));
   }
   out.frames(*t);
-  out.started_by(g);
+  out.started_by(g->spawn_pc);
 }
 
 }  // namespace

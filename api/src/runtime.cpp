@@ -328,16 +328,17 @@ void dump_to(int fd) {
   rt::M* m = scope.m();
   if (!rt::acquire_world(&m)) return;
   scope.resumed_on(m);
-  // Nobody is resumed while its stack is read.
-  rt::dump_goroutines(fd, rt::dump_of::all_goroutines, rt::names::demangled);
+  rt::goroutine_dump dump;
+  dump.take();  // nobody is resumed while its stack is read
   rt::release_world();
+  dump.write(fd, rt::names::demangled);
 }
 
 }  // namespace
 
 void dump_goroutines(std::FILE* out) {
-  // Nobody else's code runs while the world is held, neither that of a stream of memory nor that of a goroutine that
-  // reads the other end of a pipe: so the dump waits in a file of its own.
+  // What writes the dump may not wait, neither for the code of a stream of memory nor for a goroutine that reads the
+  // other end of a pipe: so it waits in a file of its own.
   const int held = ::memfd_create("weft-dump", MFD_CLOEXEC);
   if (held < 0) return static_cast<void>(std::fprintf(out, "weft: no file for the dump: %s\n", std::strerror(errno)));
   dump_to(held);

@@ -67,7 +67,7 @@ WEFT_NOINLINE void write_report(const std::type_info* type, const char* what, th
   out.line("goroutine {}: uncaught exception of type {}: {}", rt::goroutine_name(g),
            type ? out.readable(type->name()) : "(unknown)", what ? what : "(not a std::exception)");
   if (where == thrown_at::in_this_stack) write_throw_site(out);
-  out.started_by(g);
+  out.started_by(g->spawn_pc);
 }
 
 // The thread's exception has its report, and std::terminate follows.

@@ -1,0 +1,115 @@
+#include "sched/snapshot.hpp"
+
+#include "runtime/g_pool.hpp"
+
+#include <cstring>
+
+namespace weft::rt {
+
+namespace {
+
+class key_maker {
+ public:
+  void add(std::uint64_t v) noexcept { key_ = hash_on(key_, v); }
+  void add(const void* p) noexcept { add(reinterpret_cast<std::uintptr_t>(p)); }
+  std::uint64_t get() const noexcept { return key_; }
+
+ private:
+  std::uint64_t key_ = 0x6a09e667f3bcc908u;
+};
+
+bool is_shown(const G* g) noexcept {
+  g_state s = g->state.load(acquire);  // see G::set_state, as below
+  return s != g_state::idle && s != g_state::dead && s != g_state::abandoned && !g->is_system();
+}
+
+std::size_t count_shown() noexcept {
+  std::size_t n = 0;
+  for_each_g([](G* g, void* arg) { *static_cast<std::size_t*>(arg) += is_shown(g); }, &n);
+  return n;
+}
+
+std::uint64_t key_of(const seen_goroutine& g, const trace& t) noexcept {
+  key_maker key;
+  key.add(static_cast<std::uint64_t>(g.state));
+  key.add(static_cast<std::uint64_t>(g.reason));
+  key.add(static_cast<std::uint64_t>(g.marks & mark::tied));
+  key.add(g.spawn_pc);
+  for (std::size_t i = 0; i < t.size; ++i) key.add(t.frames[i].pc);
+  key.add(t.left_out);
+  return key.get();
+}
+
+constexpr std::size_t longest_trace = 2 + trace::inner + trace::outer;
+
+}  // namespace
+
+class snapshot_taker {
+ public:
+  snapshot_taker(snapshot* s, const G* except) noexcept : s_(s), except_(except) {}
+
+  void add(const G* g) noexcept {
+    if (g == except_ || !is_shown(g)) return;
+    seen_goroutine seen{};
+    seen.id = g->id;
+    seen.state = g->state.load(acquire);
+    seen.reason = g->reason;
+    seen.marks = g->marks();
+    seen.spawn_pc = g->spawn_pc;
+    seen.wait_since = g->wait_since.load(acquire);  // start_timing
+    std::memcpy(seen.name, g->name, sizeof seen.name);
+    trace_.size = trace_.left_out = 0;
+    if (s_->has_stacks_ && !seen.ran()) {
+      seen.begun = g->park_frame != nullptr;
+      trace_parked(g, &trace_);
+    }
+    seen.key = key_of(seen, trace_);
+    seen.trace_at = keep_trace(seen.key);
+    s_->goroutines_.add(seen);
+  }
+
+ private:
+  std::size_t keep_trace(std::uint64_t key) noexcept {
+    if (trace_.size == 0) return 0;
+    known& k = known_[key % std::size(known_)];
+    if (k.key == key && k.at != 0) return k.at;
+    mapped_list<std::uint64_t>& words = s_->traces_;
+    if (words.room_left() < longest_trace) return 0;
+    k = {key, words.all().size()};
+    words.add(trace_.size);
+    words.add(trace_.left_out);
+    for (std::size_t i = 0; i < trace_.size; ++i) words.add(reinterpret_cast<std::uintptr_t>(trace_.frames[i].pc));
+    return k.at;
+  }
+
+  snapshot* s_;
+  const G* except_;
+  trace trace_;
+  struct known {
+    std::uint64_t key = 0;
+    std::size_t at = 0;
+  };
+  known known_[64];
+};
+
+void snapshot::take(const G* except, bool with_stacks) noexcept {
+  taken_at_ = nanotime();
+  has_stacks_ = with_stacks;
+  const std::size_t n = count_shown();
+  goroutines_ = mapped_list<seen_goroutine>(n);
+  if (with_stacks) traces_ = mapped_list<std::uint64_t>(1 + n * longest_trace);
+  traces_.add(0);
+  snapshot_taker taker(this, except);
+  for_each_g([](G* g, void* arg) { static_cast<snapshot_taker*>(arg)->add(g); }, &taker);
+}
+
+void snapshot::get_trace(const seen_goroutine& g, trace* out) const noexcept {
+  out->size = out->left_out = 0;
+  if (g.trace_at == 0) return;
+  std::span<const std::uint64_t> w = traces_.all().subspan(g.trace_at);
+  out->size = w[0];
+  out->left_out = w[1];
+  for (std::size_t i = 0; i < out->size; ++i) out->frames[i] = {reinterpret_cast<const void*>(w[2 + i]), true};
+}
+
+}  // namespace weft::rt

@@ -40,8 +40,8 @@ inline constexpr std::uint32_t others_every = 1024;        // inherited dispatch
 inline constexpr std::uint32_t global_queue_every = 61;    // time slices: then the global queue comes first
 inline constexpr std::uint32_t short_bursts_at_first = 8;  // before a promise (burst.cpp)
 inline constexpr std::size_t free_blocks_at_most = 1024;   // in the cache of a P
-// Who has waited behind that many in the global queue is in no cache any more, nor its page in the TLB.
-inline constexpr std::uint32_t cold_behind = 2048;
+// Who has waited behind that many in the global queue is hardly in a cache any more, nor its page in the TLB.
+inline constexpr std::uint32_t cold_behind = 192;
 #endif
 
 // Two lines, because the adjacent-line prefetcher of x86 pulls pairs.

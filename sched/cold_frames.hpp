@@ -18,7 +18,7 @@ class cold_frames {
   // The goroutine that will be put at `position` goes on at `context`; null: it has not begun.
   void add(std::uint32_t position, const void* context) noexcept {
     contexts_[position % run_queue_size] = context;
-    end_ = position + 1;
+    if (context) end_ = position + 1;
   }
 
   // `position` is the next to be taken.

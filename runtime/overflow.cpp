@@ -48,7 +48,7 @@ bool is_passed_back(const void* context, const void* frame) noexcept {
 void report_overflow(const G* g, void* context) noexcept {
   report out(STDERR_FILENO, names::mangled);
   out.line("goroutine {}: stack overflow", g->id);
-  if (*g->name) out.line("    named '{}'", g->name);
+  if (*g->name) out.line("    named {}", quoted_name{g->name});
   out.line("    its stack has {} bytes; go({{.stack_size = n}}, f) gives it more", stack_size_of(g->own_stack->origin));
   if (trace* t = out.scratch()) {
     trace_context(context, t);

@@ -91,6 +91,12 @@ class report {
   memory* memory_;
 };
 
+// A goroutine's name, in quotes. Control characters are shown as '?': a name that came from outside shall not look like
+// lines of the report.
+struct quoted_name {
+  std::string_view name;
+};
+
 // "12 'name'", or "12" if it has none.
 struct goroutine_name {
   explicit goroutine_name(const G* g) noexcept : goroutine_name(g->id, g->name) {}
@@ -102,9 +108,22 @@ struct goroutine_name {
 }  // namespace weft::rt
 
 template <>
+struct fmt::formatter<weft::rt::quoted_name> {
+  constexpr auto parse(format_parse_context& c) { return c.begin(); }
+  auto format(const weft::rt::quoted_name& q, format_context& c) const {
+    auto out = c.out();
+    *out++ = '\'';
+    for (char each : q.name) *out++ = static_cast<unsigned char>(each) < ' ' || each == '\x7f' ? '?' : each;
+    *out++ = '\'';
+    return out;
+  }
+};
+
+template <>
 struct fmt::formatter<weft::rt::goroutine_name> {
   constexpr auto parse(format_parse_context& c) { return c.begin(); }
   auto format(const weft::rt::goroutine_name& g, format_context& c) const {
-    return *g.name ? fmt::format_to(c.out(), "{} '{}'", g.id, g.name) : fmt::format_to(c.out(), "{}", g.id);
+    return *g.name ? fmt::format_to(c.out(), "{} {}", g.id, weft::rt::quoted_name{g.name})
+                   : fmt::format_to(c.out(), "{}", g.id);
   }
 };

@@ -91,7 +91,7 @@ bool add_names(head_text& out, std::span<const seen_goroutine> group) noexcept {
       out.add(", ...");
       return false;
     }
-    out.add("{} '{}'", n ? "," : "", name);
+    out.add("{} {}", n ? "," : "", quoted_name{name});
     shown[n++] = name;
   }
   return same;
@@ -126,7 +126,7 @@ short_text<160> some_of(std::span<const seen_goroutine>* left) noexcept {
     if (!line.get().empty()) line.add(", ");
     const std::string_view name = left->front().name;
     const std::size_t n = add_range(line, *left, true);
-    if (!name.empty()) line.add(" '{}'", name);
+    if (!name.empty()) line.add(" {}", quoted_name{name});
     *left = left->subspan(n);
   }
   return line;

@@ -63,11 +63,9 @@ void hog_watch::look(nanos now) noexcept {
 
 void hog_watch::print(const hold& h, nanos now) noexcept {
   char doing[64], text[256];
-  const char* quote = h.name[0] ? "'" : "";
-  auto r = fmt::format_to_n(
-      text, sizeof text, "weft: goroutine {}{}{}{}{} holds its thread for {} ms now, {}; P handed off{}", h.id,
-      h.name[0] ? " " : "", quote, static_cast<const char*>(h.name), quote, (now - h.since) / millisecond,
-      describe_thread(h.tid, doing, sizeof doing), h.spawn_pc ? "; started by " : "");
+  auto r = fmt::format_to_n(text, sizeof text, "weft: goroutine {} holds its thread for {} ms now, {}; P handed off{}",
+                            goroutine_name(h.id, h.name), (now - h.since) / millisecond,
+                            describe_thread(h.tid, doing, sizeof doing), h.spawn_pc ? "; started by " : "");
   std::string_view line(text, std::min(r.size, sizeof text));
   report out(STDERR_FILENO, names::demangled, write_without_waiting);
   if (h.spawn_pc) {

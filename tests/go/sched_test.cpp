@@ -2013,6 +2013,7 @@ TEST_CASE("dump_goroutines: ids, names, states, reasons and traces of all gorout
     weft::go({.name = "receiver"}, [=] { c.recv(); });
     weft::go({.name = "sender to nil"}, [] { chan<int>(weft::nil).send(1); });
     weft::go({.name = "sleeper"}, [] { weft::sleep(1h); });
+    weft::go({.name = "two\nlines"}, [=] { c.recv(); });
     weft::go({.name = "chooser"}, [=] { weft::select(weft::on_recv(c), weft::on_recv(chan<int>(weft::nil))); });
     weft::sleep(a_while);
     std::FILE* f = std::tmpfile();
@@ -2025,6 +2026,7 @@ TEST_CASE("dump_goroutines: ids, names, states, reasons and traces of all gorout
     INFO(text);
     CHECK(text.find("'main'") != std::string::npos);
     CHECK(text.find("'receiver' [chan receive") != std::string::npos);
+    CHECK(text.find("'two?lines' [chan receive") != std::string::npos);
     CHECK(text.find("'sender to nil' [chan send (nil chan)") != std::string::npos);
     CHECK(text.find("'sleeper' [sleep") != std::string::npos);
     CHECK(text.find("'chooser' [select") != std::string::npos);

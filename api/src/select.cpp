@@ -4,7 +4,7 @@
 //   2. In random order, look for an operation that can be done at once; do it.
 //   3. Else enqueue a waiter in every channel and park; the commit step unlocks them all. Whoever serves one of
 //      the waiters claims the goroutine's wake word; the others' claims fail and drop their waiter.
-//   4. Lock all again, unlink the waiters that are left.
+//   4. Unlink the waiters that are left, each under its channel's lock. Whoever served one has unlinked that.
 //
 // The time limit is one more party that may claim. A channel may stand in several cases; it is locked once.
 
@@ -164,10 +164,8 @@ select_outcome do_select(const select_op* ops, std::size_t count, std::int64_t t
     w.index = static_cast<std::uint32_t>(k);
     (ops[k].send ? ops[k].chan->senders : ops[k].chan->receivers).push_back(&w);
   }
-  auto unlink_all = [&] {
-    for (std::size_t i = 0; i < count; ++i) {
-      if (ops[i].chan) (ops[i].send ? ops[i].chan->senders : ops[i].chan->receivers).remove(&ws.waiters[i]);
-    }
+  auto unlink = [&](std::size_t i) {
+    (ops[i].send ? ops[i].chan->senders : ops[i].chan->receivers).remove(&ws.waiters[i]);
   };
   bool timed_out = false;
   // Without a channel there is nothing to unlock; and nothing would keep the goroutine, which a time limit may wake
@@ -184,14 +182,18 @@ select_outcome do_select(const select_op* ops, std::size_t count, std::int64_t t
       scope.resumed_on(rt::park_until(scope.m(), ticket, commit, &ws, why, deadline, &timed_out));
     }
   } catch (...) {
-    unlink_all();
+    for (std::size_t i = 0; i < count; ++i) {
+      if (ops[i].chan) unlink(i);
+    }
     ws.unlock_all();
     throw;
   }
   auto* served = static_cast<waiter*>(timed_out ? nullptr : g->wake_value);
-  ws.lock_all();
-  unlink_all();
-  ws.unlock_all();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!ops[i].chan || &ws.waiters[i] == served) continue;
+    rt::lock_guard hold(ops[i].chan->mutex);
+    unlink(i);
+  }
   if (!served) return nothing;
   return {served->index, served->success ? chan_status::done : chan_status::closed};
 }

@@ -462,6 +462,19 @@ TEST_CASE("select: a closed channel is ready to receive, and throws when a send 
   });
 }
 
+TEST_CASE("select: a timer that is due is chosen beside a channel that is always ready") {
+  weft::run([] {
+    chan<int> ready{1};
+    ready.send(1);
+    weft::timer due{1ms};
+    bool rang = false;
+    for (auto end = weft::time_point::clock::now() + 5s; !rang && weft::time_point::clock::now() < end;) {
+      select(on_recv(ready, [&](int v) { ready.send(v); }), on_recv(due.channel(), [&](auto) { rang = true; }));
+    }
+    CHECK(rang);
+  });
+}
+
 TEST_CASE("select: a close wakes those that wait to send and to receive") {
   weft::run([] {
     chan<int> c, d, results{8};

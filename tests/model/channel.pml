@@ -257,6 +257,19 @@ inline unlink_all() {
   fi
 }
 
+/* Whoever served one has unlinked it. */
+inline unlink_loser(which) {
+  if
+  :: served[me] != node(me, which) ->
+    lock_channel(c[which]);
+#ifndef MUTANT_losers_stay
+    atomic { unlink(which, c[which], send[which]) }
+#endif
+    unlock_channel(c[which])
+  :: else
+  fi
+}
+
 /* Case k is done. */
 inline is_done(which, what) {
   if
@@ -520,11 +533,8 @@ end_parked:
 #ifdef MUTANT_unlinks_unlocked
     atomic { unlink_all() }
 #else
-    lock_all();
-#ifndef MUTANT_losers_stay
-    atomic { unlink_all() }
-#endif
-    unlock_all();
+    unlink_loser(0);
+    unlink_loser(1);
 #endif
     k = (served[me] == none -> 0 : served[me] & 1)
   fi;

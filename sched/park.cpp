@@ -28,13 +28,13 @@ inline bool must_visit_scheduler(const M* m, const P* p) noexcept {
 
 // Two that make each other runnext share a time slice. So that it does not get long, now and then the one at the head
 // of the ring comes first, or of the global queue: to that the scheduler comes by only once in so many time slices. Not
-// if there was a new slice since the last look: the ring is being served then, and who is woken in a chain would only
-// lose its place to the chain's beginning, which then works ahead.
+// the ring's if there was a new slice since the last look: the ring is being served then, and who is woken in a chain
+// would only lose its place to the chain's beginning, which then works ahead.
 WEFT_NOINLINE G* let_others_in(P* p, G* next) noexcept {
   p->others_at = p->count.inherited.get() + others_every;
   const std::uint64_t slice = p->sched_tick.load(relaxed);
-  if (std::exchange(p->looked_in_slice, slice) != slice) return next;
-  G* g = p->runq.get_from_ring();
+  const bool ring_is_served = std::exchange(p->looked_in_slice, slice) != slice;
+  G* g = ring_is_served ? nullptr : p->runq.get_from_ring();
   if (!g) g = global_one(p, 0);
   if (!g) return next;
   p->looked_in_slice = slice + 1;  // the one that begins now

@@ -327,6 +327,49 @@ TEST_CASE("a pair that plays ping-pong does not starve those in the global queue
       {.procs = 1});
 }
 
+// The same, where so much is done between two messages that a time slice has hardly as many as end the pair's turn.
+TEST_CASE("a pair that does something between its messages does not starve those in the global queue") {
+  weft::run(
+      [] {
+        std::atomic<bool> over{false};
+        chan<int> ping, pong;
+        weft::wait_group w;
+        auto work = [] {
+          for (auto end = std::chrono::steady_clock::now() + 2us; std::chrono::steady_clock::now() < end;) {}
+        };
+        w.go([&] {
+          for (; ping.recv(); pong.send(1)) work();
+        });
+        w.go([&] {
+          while (!over) {
+            ping.send(1);
+            work();
+            pong.recv();
+          }
+          ping.close();
+        });
+        w.go([&] {
+          weft::ticker t(1ms);
+          while (!over) t.channel().recv();
+        });
+        std::chrono::nanoseconds longest{0};
+        for (int i = 0; i < 5; ++i) {
+          chan<void> gate;
+          weft::wait_group many;
+          for (int k = 0; k < 300; ++k) many.go([=] { gate.recv(); });
+          const auto start = std::chrono::steady_clock::now();
+          gate.close();
+          many.wait();
+          longest = std::max<std::chrono::nanoseconds>(longest, std::chrono::steady_clock::now() - start);
+          weft::sleep(1ms);
+        }
+        CHECK(longest < 1s);
+        over = true;
+        w.wait();
+      },
+      {.procs = 1});
+}
+
 // runtime's TestSchedLocalQueueEmpty: a goroutine that was made ready is found, also by another P.
 TEST_CASE("a goroutine that was made ready is found while its maker goes on computing") {
   weft::run([] {

@@ -212,7 +212,7 @@ TEST_CASE("a chain of goroutines does not work ahead of its end") {
         weft::go([&made, c] {
           for (int i = 2;; ++i, ++made) c.send(i);
         });
-        for (int primes = 0; primes < 300; ++primes) {
+        for (int primes = 0; primes < 600; ++primes) {
           last = *c.recv();
           weft::chan<int> next;
           weft::go([c, next, prime = last] {
@@ -225,8 +225,8 @@ TEST_CASE("a chain of goroutines does not work ahead of its end") {
         made_then = made;
       },
       {.procs = 1});
-  CHECK(last == 1987);
-  CHECK(made_then < 2200);  // 1985, and what comes before its turn when a time slice of 10 ms is over
+  CHECK(last == 4409);
+  CHECK(made_then < 4900);  // 4407, and what comes before its turn when a time slice of 10 ms is over
 }
 
 // Each function that ran is due again at once, and what a timer makes ready runs next.

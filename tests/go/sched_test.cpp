@@ -286,62 +286,33 @@ TEST_CASE("goroutines in the global queue are not starved by local ones") {
   });
 }
 
-// More than a ring holds, so that some are in the global queue; and what ends time slices now and then, so that nobody
-// is asked to yield.
-TEST_CASE("a pair that plays ping-pong does not starve those in the global queue") {
+namespace {
+
+// How many rounds the pair plays, and how long it takes, until all others have run: the most of all times.
+struct beside_pair {
+  long rounds = 0;
+  clock::duration time{0};
+};
+
+// Two goroutines play ping-pong and do some work for each message, beside 300 that are woken so many times: more than a
+// ring holds, so that some are in the global queue; and beside what ends time slices now and then, so that nobody is
+// asked to yield.
+beside_pair wake_many_beside_a_pair(int times, auto work) {
+  beside_pair most;
   weft::run(
-      [] {
+      [&] {
         std::atomic<bool> over{false};
         std::atomic<long> rounds{0};
         chan<int> ping, pong;
         weft::wait_group w;
         w.go([&] {
-          while (ping.recv()) pong.send(1);
+          while (ping.recv()) {
+            work();
+            pong.send(1);
+          }
         });
         w.go([&] {
           for (; !over; ++rounds) {
-            ping.send(1);
-            pong.recv();
-          }
-          ping.close();
-        });
-        w.go([&] {
-          weft::ticker t(1ms);
-          while (!over) t.channel().recv();
-        });
-        long most = 0;
-        for (int i = 0; i < fewer(200); ++i) {
-          long before = rounds;
-          chan<void> gate;
-          weft::wait_group many;
-          for (int k = 0; k < 300; ++k) many.go([=] { gate.recv(); });
-          gate.close();
-          many.wait();
-          most = std::max(most, rounds - before);
-          weft::sleep(1ms);
-        }
-        CHECK(most < 500'000);
-        over = true;
-        w.wait();
-      },
-      {.procs = 1});
-}
-
-// The same, where so much is done between two messages that a time slice has hardly as many as end the pair's turn.
-TEST_CASE("a pair that does something between its messages does not starve those in the global queue") {
-  weft::run(
-      [] {
-        std::atomic<bool> over{false};
-        chan<int> ping, pong;
-        weft::wait_group w;
-        auto work = [] {
-          for (auto end = std::chrono::steady_clock::now() + 2us; std::chrono::steady_clock::now() < end;) {}
-        };
-        w.go([&] {
-          for (; ping.recv(); pong.send(1)) work();
-        });
-        w.go([&] {
-          while (!over) {
             ping.send(1);
             work();
             pong.recv();
@@ -352,22 +323,34 @@ TEST_CASE("a pair that does something between its messages does not starve those
           weft::ticker t(1ms);
           while (!over) t.channel().recv();
         });
-        std::chrono::nanoseconds longest{0};
-        for (int i = 0; i < 5; ++i) {
+        for (int i = 0; i < times; ++i) {
+          const long before = rounds;
+          const auto start = clock::now();
           chan<void> gate;
           weft::wait_group many;
           for (int k = 0; k < 300; ++k) many.go([=] { gate.recv(); });
-          const auto start = std::chrono::steady_clock::now();
           gate.close();
           many.wait();
-          longest = std::max<std::chrono::nanoseconds>(longest, std::chrono::steady_clock::now() - start);
+          most.rounds = std::max(most.rounds, rounds - before);
+          most.time = std::max(most.time, clock::now() - start);
           weft::sleep(1ms);
         }
-        CHECK(longest < 1s);
         over = true;
         w.wait();
       },
       {.procs = 1});
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("a pair that plays ping-pong does not starve those in the global queue") {
+  CHECK(wake_many_beside_a_pair(fewer(200), [] {}).rounds < 500'000);
+}
+
+// A time slice has hardly as many messages as end the pair's turn.
+TEST_CASE("a pair that does something between its messages does not starve those in the global queue") {
+  CHECK(wake_many_beside_a_pair(5, [] { compute_for(2us); }).time < 1s);
 }
 
 // runtime's TestSchedLocalQueueEmpty: a goroutine that was made ready is found, also by another P.

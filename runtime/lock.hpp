@@ -4,7 +4,7 @@
 // lock.cpp). A thread that finds it held spins briefly, but not while a sleeper waits to be woken, and then sleeps in a
 // queue that is found by the lock's address. With many contenders one spins, one is on its way and the others are
 // asleep, so the lock does not collapse. Ranks say in which order locks may be taken; builds with WEFT_CHECKS verify
-// it. While there is one P, locks that only goroutines take need no locked instruction at all (goroutine_lock).
+// it. While only one P runs, locks that only goroutines take need no locked instruction at all (goroutine_lock).
 #pragma once
 
 #include "runtime/atomic.hpp"
@@ -124,7 +124,7 @@ class lock {
 #endif
 };
 
-// The only P is held by whoever takes a goroutine_lock, and no plain thread takes any: sched/alone.cpp.
+// Whoever takes a goroutine_lock holds the same P, as all others idle, and no plain thread takes any: sched/alone.cpp.
 inline constinit atomic<bool> alone{false};
 
 // A lock that is taken only inside the runtime, by who holds a P, or by a plain thread; and given back before the P is.

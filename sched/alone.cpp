@@ -1,87 +1,181 @@
-// "alone": a lock of goroutines without a locked instruction, while there is one P.
+// "alone": a P's queue, and the locks of goroutines, without a locked instruction, while all other Ps idle.
 //
 // A goroutine_lock is taken inside the runtime, by an M that holds a P, and given back before the M parts with the P,
-// at the latest by the commit step of a park. So with one P all its holders come one after the other, and see each
-// other's writes as they see those of whatever belongs to the P. Taking it may be a load and a store.
+// at the latest by the commit step of a park. So while one P runs, all its holders come one after the other, and see
+// each other's writes as they see those of whatever belongs to the P. Taking it may be a load and a store. The P's
+// queue has no thieves either.
 //
-// The others who take such locks are plain threads. The first one to enter the runtime ends that, for the rest of the
-// process; and so does who sets the number of Ps to more than one, while the world is stopped.
+// The only P of a program is alone from the start. One of several is if it finds, on two looks in a row (let_others_in,
+// park.cpp), that all others idle and none was taken in between. It ends when one is taken from the idle list, be it
+// the same again. The other takers of goroutine_locks are plain threads: the first one to enter the runtime ends that
+// part of it, for the rest of the process.
 //
-//     an M                           a plain thread, the first time            who stops the world
-//     E1  depth = 1                  C1  alone = false, for good               S1  alone = there is one P,
-//     E2  light barrier              C2  it was true? then                         unless C1 came first
-//     L1  alone? then                C3    heavy barrier
-//     L2    word free?               C4    wait for an M between L1 and L3
-//     L3    word = held              C5  alone_ended = plain_thread_came
+//     the P's M                      who takes a P; a plain thread, the first time
+//     E1  depth = 1                  C1  the flags = false
+//     E2  light barrier              C3  heavy barrier
+//     L1  a flag is true? then       C4  wait for an M between L1 and L3
+//     L2    word free?               C5  use the P; plain thread: alone_ended = plain_thread_came
+//     L3    word = held
 //
-//   C1 and S1 are under sched.mutex: once C1 has been, alone is never true again, and no plain thread, which takes its
-//   first lock after C5, reads another answer. The Ms read what S1 decides when the world goes on.
+//     B1  all others idle: the flags = true, unless, for locks, a plain thread has come
 //
-//   After L3 the word says that the lock is held, and whoever comes then waits for it as for any other. So what C4 has
-//   to wait for is an M that L1 told to go on plainly and that has not got to L3 yet. It looks at depth as "revoke"
-//   does (enter.hpp): if that is 0, E1 was not visible at C3, so L1 comes after it and reads false. If it is not, the M
-//   is past L3 when it is seen outside, or without the P, or when it has dispatched a goroutine since; then, too, a
-//   heavy barrier makes its word visible. One of these comes about, also if its goroutine never gives the P away
-//   (no_preemption). So C4 looks again and again, 20 µs apart. It may miss that the M was outside in between, and costs
-//   nobody else anything.
+//   C1 and B1 are under sched.mutex. Who takes a P is on the idle list no more when he gives the mutex back, so there
+//   is no B1 until he idles again; and once a plain thread's C1 has been, locks are never taken plainly again, so no
+//   plain thread, which takes its first lock after C5, reads another answer. The M that B1 is about makes it itself;
+//   those that held Ps before have given them up under the mutex, and it has seen what they did.
 //
-//   Other plain threads that enter meanwhile wait likewise (`ending`), until C5. The thread in run() is one that comes
-//   when main has ended, for the rest of this run() only: the next one begins when it takes no such lock any more.
+//   After L3 the word says that the lock is held, and whoever comes then waits for it as for any other; a queue's owner
+//   has used it plainly then, and does not for the next step. So what C4 has to wait for is an M that L1 told to go on
+//   plainly and that has not got to L3 yet ("unaware"). It looks at depth as "revoke" does (enter.hpp): if that is 0,
+//   E1 was not visible at C3, so L1 comes after it and reads false. If it is not, the M is past L3 when it is seen
+//   outside, or without the P, or when it has dispatched a goroutine since; then, too, a heavy barrier makes its stores
+//   visible. One of these comes about, also if its goroutine never gives the P away (no_preemption). So C4 looks again
+//   and again. It may miss that the M was outside in between, and costs nobody else anything.
 //
-// Starting a goroutine takes no such lock, and so a plain thread that only does that, as run() does for main, does not
-// count (sched/spawn.cpp).
+//   Whoever waits at C4 holds no lock that the M may want: a P is passed on with the mutex held, and often by somebody
+//   with other locks, so the wait is its next user's, who has none. And the M does not wait for him: where it waits for
+//   other Ms, in the runtime and without a dispatch, as it stops the world, it says that it is aware.
+//
+//   Plain threads that enter meanwhile wait likewise (`ending`), until C5. The thread in run() is one that comes when
+//   main has ended, for the rest of this run() only: the next one begins when it takes no such lock any more.
+//
+// append-check-wake (proc.cpp) rests on A1 being a full barrier before A2. Of a P that is alone it is none. All that
+// can go wrong then is between it and those who hold no P: an M that spun, or dozes, or sysmon, which takes a promise
+// over.
+//
+//     who is alone                                  an M without a P
+//     A1  append it (plain)                         S2  --spinning; or D1, dozer = itself (find.cpp)
+//         light barrier                             S2b alone? then a heavy barrier
+//     A2  spinning? the dozer?                      S3  look at every queue; or D2
+//
+//   The asymmetric Dekker: one of A2 and S3 sees the other side. If S2b reads that nobody is alone, B1, which is
+//   seq_cst, comes later than S2, and its owner's A2 sees that.
+//
+// Starting a goroutine takes no goroutine_lock, and so a plain thread that only does that, as run() does for main, does
+// not count (sched/spawn.cpp).
 
 #include "sched/alone.hpp"
 
 #include "runtime/asymmetric.hpp"
+#include "sched/enter.hpp"
 #include "sched/scheduler.hpp"
 
 #include <algorithm>
 #include <ctime>
+#include <utility>
 
 namespace weft::rt {
 
 namespace {
 
+constexpr int looks_in_a_row = 64;
 constexpr long pause_between_looks = 20 * microsecond;
 
 constinit lock ending{lock_rank::stop_the_world};
 
-// Until no M is about to take a lock plainly.
-void wait_for_who_takes_one() noexcept {
-  const M* first = nullptr;
-  std::uint64_t from = 0;
-  for (;;) {
-    {
-      lock_guard hold(sched.mutex);  // else the M may be gone
-      const P* p = sched.all_ps[0].load(relaxed);
-      const M* m = p->m.load(relaxed);
-      if (!m) break;
-      if (m->depth.load(seq_cst) == 0) return;
-      if (!first) {
-        first = m;
-        from = dispatches(p);
-      }
-      if (m != first || dispatches(p) != from) break;
-    }
-    timespec pause{0, pause_between_looks};
-    nanosleep(&pause, nullptr);
-  }
-  heavy_barrier();
+bool is_only_p() noexcept { return sched.procs.load(relaxed) == 1; }
+
+// --- under sched.mutex
+
+void begin(P* p) noexcept {
+  sched.somebody_unaware.store(false, relaxed);
+  p->runq.set_unshared(true);
+  alone.store(alone_ended.load(relaxed) == alone_ends::not_yet, relaxed);
+  sched.alone_p.store(p, seq_cst);  // B1
 }
 
-void end_alone_until(alone_ends when) noexcept {
+void end(P* p) noexcept {
+  alone.store(false, relaxed);
+  p->runq.set_unshared(false);
+  sched.alone_p.store(nullptr, relaxed);
+}
+
+void note_who_is_unaware(P* p) noexcept {
+  if (p == p_of(this_m())) return;
+  heavy_barrier();  // C3
+  // acquire: an M that has given its P up, or has left the runtime, used it before.
+  const M* m = p->m.load(acquire);
+  if (!m || m->depth.load(seq_cst) == 0) return;
+  sched.unaware = {p, m, dispatches(p)};
+  sched.somebody_unaware.store(true, relaxed);
+}
+
+bool is_still_unaware() noexcept {
+  const auto& [p, m, dispatched] = sched.unaware;
+  if (p->m.load(acquire) != m || m->depth.load(seq_cst) == 0) return false;
+  if (dispatches(p) == dispatched) return true;
+  heavy_barrier();
+  return false;
+}
+
+}  // namespace
+
+void others_come() noexcept {
+  sched.ps_taken.store(sched.ps_taken.load(relaxed) + 1, relaxed);
+  P* p = sched.alone_p.load(relaxed);
+  if (!p || is_only_p()) return;
+  end(p);  // C1
+  note_who_is_unaware(p);
+}
+
+void is_aware(const M* m) noexcept {
+  if (m && sched.unaware.m == m) sched.somebody_unaware.store(false, relaxed);
+}
+
+// ---
+
+namespace {
+
+WEFT_NOINLINE void wait_for_who_is_unaware(const M* m) noexcept {
+  for (int looks = 0;; ++looks) {
+    {
+      lock_guard hold(sched.mutex);
+      is_aware(m);  // it had that P itself
+      if (!sched.somebody_unaware.load(relaxed)) return;
+      if (!is_still_unaware()) return sched.somebody_unaware.store(false, relaxed);
+      if (m && sched.shutting_down.load(relaxed)) return;
+    }
+    if (looks < looks_in_a_row) {
+      cpu_relax();
+    } else {
+      timespec pause{0, pause_between_looks};
+      nanosleep(&pause, nullptr);
+    }
+  }
+}
+
+}  // namespace
+
+void until_all_are_aware(const M* m) noexcept {
+  if (WEFT_UNLIKELY(sched.somebody_unaware.load(relaxed))) wait_for_who_is_unaware(m);
+}
+
+void look_whether_alone(P* p) noexcept {
+  const std::uint64_t taken = sched.ps_taken.load(relaxed);
+  if (std::exchange(p->taken_before, taken) != taken || p->runq.unshared()) return;
+  auto all_others_idle = [] { return sched.idle_ps.load(relaxed) + 1 == sched.procs.load(relaxed); };
+  if (!all_others_idle()) return;
+  lock_guard hold(sched.mutex);
+  if (all_others_idle() && !sched.world_stopping.load(relaxed)) begin(p);
+}
+
+void barrier_to_who_is_alone() noexcept {
+  if (sched.alone_p.load(seq_cst) && !is_only_p()) heavy_barrier();
+}
+
+namespace {
+
+void end_for_locks(alone_ends when) noexcept {
   lock_guard hold(ending);
-  bool was;
   {
     lock_guard hold_all(sched.mutex);
-    was = alone.load(relaxed);
-    alone.store(false, relaxed);  // C1
     alone_ended.store(std::max(alone_ended.load(relaxed), when), relaxed);
+    if (alone.load(relaxed)) {
+      alone.store(false, relaxed);  // C1
+      note_who_is_unaware(sched.alone_p.load(relaxed));
+    }
   }
-  if (!was) return;          // C2
-  heavy_barrier();           // C3
-  wait_for_who_takes_one();  // C4
+  wait_for_who_is_unaware(nullptr);  // C4
 }
 
 }  // namespace
@@ -93,13 +187,15 @@ void may_be_alone_again() noexcept {
 
 void begin_alone(std::uint32_t procs) noexcept {
   lock_guard hold(sched.mutex);
-  alone.store(procs == 1 && alone_ended.load(relaxed) == alone_ends::not_yet, relaxed);  // S1
+  sched.somebody_unaware.store(false, relaxed);
+  if (P* p = sched.alone_p.load(relaxed)) end(p);
+  if (procs == 1) begin(sched.all_ps[0].load(relaxed));
 }
 
-void end_alone() noexcept { end_alone_until(alone_ends::with_this_run); }
+void end_alone() noexcept { end_for_locks(alone_ends::with_this_run); }
 
 void plain_thread_comes() noexcept {
-  end_alone_until(alone_ends::plain_thread_comes);
+  end_for_locks(alone_ends::plain_thread_comes);
   lock_guard hold(sched.mutex);
   alone_ended.store(alone_ends::plain_thread_came, release);  // C5
 }

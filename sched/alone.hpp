@@ -1,10 +1,36 @@
-// While there is one P, locks of goroutines are taken by plain stores (runtime/lock.hpp: goroutine_lock), until a plain
-// thread comes. The essay is in alone.cpp.
+// While all other Ps idle, a P's queue is used, and locks of goroutines are taken (runtime/lock.hpp: goroutine_lock),
+// by plain loads and stores. The essay is in alone.cpp.
 #pragma once
 
 #include "runtime/lock.hpp"
 
+#include <cstdint>
+
 namespace weft::rt {
+
+struct M;
+struct P;
+
+// --- for the scheduler
+
+// While the world is stopped, or nothing runs yet: there are so many Ps.
+void begin_alone(std::uint32_t procs) noexcept;
+// By p's owner, now and then: it may be alone by now.
+WEFT_NOINLINE void look_whether_alone(P* p) noexcept;
+
+// A P is taken from the idle list. Under sched.mutex.
+void others_come() noexcept;
+
+// By m, which has taken a P, before it uses that, without a lock: waits until nobody takes himself to be alone who is
+// not. It does not if the run() ends: locks are not taken plainly then any more, and nobody steals.
+void until_all_are_aware(const M* m) noexcept;
+// By m, in the runtime, which waits for other Ms. Under sched.mutex.
+void is_aware(const M* m) noexcept;
+
+// S2b: by who holds no P, between what it tells those who make work ready, and its look at their queues.
+void barrier_to_who_is_alone() noexcept;
+
+// --- for who takes goroutine_locks
 
 // Written under sched.mutex. From `plain_thread_comes` on it is for good.
 enum class alone_ends : std::uint8_t { not_yet, with_this_run, plain_thread_comes, plain_thread_came };
@@ -20,8 +46,6 @@ inline void note_foreign_thread() noexcept {
 
 // A run() begins, unless a plain thread has come.
 void may_be_alone_again() noexcept;
-// While the world is stopped, or nothing runs yet: there are so many Ps.
-void begin_alone(std::uint32_t procs) noexcept;
 // When it returns nobody takes a lock plainly any more in this run(). For who is about to take one himself.
 void end_alone() noexcept;
 

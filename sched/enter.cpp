@@ -108,6 +108,7 @@ M* enter_slow(M* m) noexcept {
       m->requests.fetch_and(~request::stop, relaxed);
       continue;
     }
+    until_all_are_aware(m);
     if (m->g->no_preemption != 0) return m;  // the end of that comes by here again
     // The world stops: between goroutines this M will give its P up. When the world goes on, so do we.
     if (r & request::stop) return give_way(m);

@@ -4,6 +4,7 @@
 
 #include "netpoll/netpoll.hpp"
 #include "runtime/deadline_clock.hpp"
+#include "sched/alone.hpp"
 #include "sched/burst.hpp"
 #include "sched/io.hpp"
 #include "sched/newcomers.hpp"
@@ -168,6 +169,21 @@ P* recheck_queues(thief_takes* what) noexcept {
   return some_idle_p();
 }
 
+bool may_doze() noexcept {
+  if (!sched.help_wanted.exchange(false, relaxed)) return false;
+  if (sched.shutting_down.load(relaxed) || sched.world_stopping.load(relaxed)) return false;
+  return sched.idle_ps.load(relaxed) < sched.procs.load(relaxed) && !poller_is_wanted(forever);
+}
+
+bool all_serve_themselves() noexcept {
+  if (sched.global_size.load(relaxed) != 0 || newcomers_may_begin()) return false;
+  const std::uint32_t n = sched.procs.load(acquire);
+  for (std::uint32_t i = 0; i < n; ++i) {
+    if (!sched.idle_mask.has(i) && !serves_itself(sched.all_ps[i].load(acquire))) return false;
+  }
+  return true;
+}
+
 // Dozing. Two goroutines that talk to each other on one P make work ready a million times a second that the P will do
 // itself in a moment. If each M that comes to help and finds nothing goes to sleep, the next such wake-up wakes a
 // thread again, and so on: half of the time goes into waking and sleeping. So an M that was wanted, span, and found
@@ -177,22 +193,24 @@ P* recheck_queues(thief_takes* what) noexcept {
 //     who makes work ready                          the dozer, without a P
 //     A1  append it                                 D1  dozer = itself (seq_cst)
 //     A2  spinning != 0: more than runnext?         D2  look at every queue, then sleep `doze_time`
-//         then swap dozer for null and wake it      D3  swap dozer for null; taken: wait for the wake-up
+//         then swap dozer for null and wake it          again and again, while all serve themselves (steal.cpp)
+//                                                   D3  swap dozer for null; taken: wait for the wake-up
 //                                                   D4  look at every queue; at last S2, S3
 //
 //     More than runnext is not delayed: if A2 reads no dozer, D1 comes later and D2 sees A1. What lies in runnext
-//     while its P computes, and crumbs (steal.cpp), wait for D4 at most, `doze_time`. Nothing is lost, as S3 comes
-//     after all.
+//     while its P computes waits for the end of a sleep and D4, `doze_time`; so do crumbs (steal.cpp), or twice as
+//     long if their P turned from short goroutines to a long one just now. Nothing is lost, as S3 comes after all.
 //
 // True: the M has a P again, there may be work.
 bool doze(M* m) noexcept {
   if (m->pins != 0) return false;  // they would not end its sleep
-  while (sched.help_wanted.exchange(false, relaxed) && sched.idle_ps.load(relaxed) < sched.procs.load(relaxed)) {
-    if (sched.shutting_down.load(relaxed) || sched.world_stopping.load(relaxed)) return false;
-    if (poller_is_wanted(forever)) return false;
+  while (may_doze()) {
     M* nobody = nullptr;
-    if (!sched.dozer.compare_exchange_strong(nobody, m, seq_cst, relaxed)) return false;    // D1
-    if (look_beyond_next() != queued::work) m->parked.sleep_until(nanotime() + doze_time);  // D2
+    if (!sched.dozer.compare_exchange_strong(nobody, m, seq_cst, relaxed)) return false;  // D1
+    barrier_to_who_is_alone();                                                            // S2b
+    if (look_beyond_next() != queued::work) {                                             // D2
+      while (!m->parked.sleep_until(nanotime() + doze_time) && all_serve_themselves() && may_doze()) {}
+    }
     M* me = m;
     if (!sched.dozer.compare_exchange_strong(me, nullptr, seq_cst, relaxed)) m->parked.sleep();  // D3
     m->parked.clear();
@@ -383,6 +401,7 @@ G* sleep_without_p(M* m, P* p, thief_takes* what) noexcept {
     m->spinning.store(false, relaxed);
     sched.spinning.fetch_sub(1, seq_cst);  // S2
   }
+  barrier_to_who_is_alone();              // S2b
   if (P* again = recheck_queues(what)) {  // S3
     acquirep(m, again);
     start_spinning(m);  // S4
@@ -428,6 +447,7 @@ G* find_runnable(M* m, place* from) noexcept {
       stopm(m);
       continue;
     }
+    until_all_are_aware(m);
     if (WEFT_UNLIKELY(m->picked != nullptr)) return std::exchange(m->picked, nullptr);  // passed on with the P
     if (WEFT_UNLIKELY(sched.world_stopping.load(acquire))) {
       stop_for_the_world(m);

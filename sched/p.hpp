@@ -95,6 +95,11 @@ struct alignas(cache_line) P {
   // crumbs.
   alignas(cache_line) atomic<spoils> spoils_here{spoils::work};
   atomic<std::uint64_t> progress_at_theft{0};
+  // How long its goroutines run at a time: what dispatches(this) was at some time, in cpu_ticks, and the answer then.
+  struct {
+    atomic<std::uint64_t> dispatches{0}, at{0};
+    atomic<bool> quick{false};
+  } pace;
 
   // When, in cpu_ticks, the dispatcher must look at timers and the poller; 0: nothing to look for. Planned by the
   // owner; others who want it to look (a foreign thread that arms a timer here, sysmon) store 1 ("now"). If the owner
@@ -110,6 +115,7 @@ struct alignas(cache_line) P {
   // Owner, let_others_in (park.cpp): count.inherited when it looks next, and sched_tick when it last did.
   std::uint64_t others_at = others_every;
   std::uint64_t looked_in_slice = 0;
+  std::uint64_t taken_before = 0;  // sched.ps_taken then
 
   // Owner: who waited for a task's end here last, and for how many in a row; null: one was started since.
   struct {

@@ -1,6 +1,7 @@
 #include "sched/park.hpp"
 
 #include "runtime/stack_use.hpp"
+#include "sched/alone.hpp"
 #include "sched/blocks.hpp"
 #include "sched/find.hpp"
 #include "sched/hazard.hpp"
@@ -32,6 +33,7 @@ inline bool must_visit_scheduler(const M* m, const P* p) noexcept {
 // would only lose its place to the chain's beginning, which then works ahead.
 WEFT_NOINLINE G* let_others_in(P* p, G* next) noexcept {
   p->others_at = p->count.inherited.get() + others_every;
+  look_whether_alone(p);
   const std::uint64_t slice = p->sched_tick.load(relaxed);
   const bool ring_is_served = std::exchange(p->looked_in_slice, slice) != slice;
   G* g = ring_is_served ? nullptr : p->runq.get_from_ring();
@@ -325,7 +327,7 @@ M* yield_now(M* m) noexcept {
   if (!next && !m->picked && sched.global_size.load(relaxed) == 0) return m;  // nobody else
   g->set_state(g_state::running, g_state::runnable);
   m->left.from_park = __builtin_return_address(0);
-  if (next && p->runq.unshared()) {
+  if (next && sched.idle_ps.load(seq_cst) == 0 && p->runq.unshared()) {
     // It may lie there before it has left its stack: who takes from that queue is this M alone, afterwards, and who
     // stops the world, to look at stacks or to make more Ps, waits until it has left the runtime.
     put_last(p, g);

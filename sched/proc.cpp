@@ -48,6 +48,7 @@
 
 #include "sched/proc.hpp"
 
+#include "sched/alone.hpp"
 #include "sched/burst.hpp"
 #include "sched/find.hpp"
 #include "sched/hazard.hpp"
@@ -86,6 +87,7 @@ void idle_p_put(P* p) noexcept {
 P* idle_p_get() noexcept {
   P* p = sched.idle_p_list;
   if (!p) return nullptr;
+  others_come();
   sched.idle_p_list = p->next_idle;
   p->next_idle = nullptr;
   sched.timer_mask.set(p->id);
@@ -132,7 +134,7 @@ P* releasep(M* m) noexcept {
   WEFT_CHECK(p && p->m.load(relaxed) == m && p->status.load(relaxed) == p_status::running,
              "M {} gives up a P it does not hold", m->id);
   m->p.store(nullptr, relaxed);
-  p->m.store(nullptr, relaxed);
+  p->m.store(nullptr, release);
   p->status.store(p_status::idle, release);
   return p;
 }
@@ -204,6 +206,7 @@ void resetspinning(M* m) noexcept {
 void one_spins_less() noexcept {
   sched.spinning.fetch_sub(1, seq_cst);  // S2
   if (sched.idle_ps.load(seq_cst) == 0) return;
+  barrier_to_who_is_alone();                                      // S2b
   if (queued what = look_at_queues(); what != queued::nothing) {  // S3
     wakep(what == queued::work ? help::now : help::soon);
   } else if (poller_is_wanted()) {
@@ -255,6 +258,7 @@ namespace {
 // Runs g, which the caller took from a queue, until the M is back on its own stack.
 void execute(M* m, G* g, bool inherit) noexcept {
   P* p = m->p.load(relaxed);
+  until_all_are_aware(m);
   count_dispatch(p, inherit);
   if (std::uint32_t r = m->requests.load(relaxed); WEFT_UNLIKELY(r != 0)) {
     // A request to yield was meant for the last one.

@@ -14,10 +14,9 @@
 //          before it reuses a slot, so the reads of the thief happened before.
 //   slots  relaxed atomics: a slow thief may read a slot that is being reused, and its CAS on head then fails.
 //
-// "alone". The only P has no thieves, and nobody goes idle while it is held: then no locked instruction is needed, and
-// stores with release suffice, as others only look. Whoever makes a second P, or takes the last but one away, does it
-// while the world is stopped, so each owner sees the change, and others see all that was queued before it. (take_half,
-// which is rare, is the same for all.)
+// "alone" (alone.cpp). A P beside which all others idle has no thieves: then no locked instruction is needed, and
+// stores with release suffice, as others only look. Who takes another P waits until the owner has seen the change, and
+// sees all that was queued before it. (take_half, which is rare, is the same for all.)
 #pragma once
 
 #include "runtime/atomic.hpp"
@@ -40,7 +39,7 @@ class basic_run_queue {
   // Makes g the next to run. What was next before is returned and has to be put elsewhere.
   // seq_cst: publishes g and is the barrier of append-check-wake.
   [[nodiscard]] G* put_next(G* g) noexcept {
-    if (!unshared_) return next_.exchange(g, seq_cst);
+    if (!unshared()) return next_.exchange(g, seq_cst);
     G* before = next_.load(relaxed);
     next_.store(g, release);
     return before;
@@ -53,7 +52,7 @@ class basic_run_queue {
     std::uint32_t tail = tail_.load(relaxed);
     if (tail - head_.load(acquire) >= Capacity) return false;
     ring_[tail % Capacity].store(g, relaxed);
-    if (b == barrier::publish && !unshared_) {
+    if (b == barrier::publish && !unshared()) {
       tail_.store(tail + 1, seq_cst);
     } else {
       tail_.store(tail + 1, release);
@@ -83,7 +82,7 @@ class basic_run_queue {
     // Only the owner makes runnext non-null, so null cannot be missed; a thief may take it between the two steps.
     G* g = next_.load(relaxed);
     if (!g) return nullptr;
-    if (unshared_) {
+    if (unshared()) {
       next_.store(nullptr, relaxed);
       return g;
     }
@@ -95,7 +94,7 @@ class basic_run_queue {
     for (;;) {
       if (tail_.load(relaxed) == head) return nullptr;
       G* g = ring_[head % Capacity].load(relaxed);
-      if (unshared_) {
+      if (unshared()) {
         head_.store(head + 1, release);
       } else if (!head_.compare_exchange_strong(head, head + 1, release, acquire)) {
         continue;
@@ -113,10 +112,10 @@ class basic_run_queue {
   std::uint32_t room() const noexcept { return Capacity - (tail_.load(relaxed) - head_.load(acquire)); }
 
   // Owner: whether nobody else takes from here. It stays so until the owner is outside the runtime.
-  bool unshared() const noexcept { return unshared_; }
+  bool unshared() const noexcept { return unshared_.load(relaxed); }
 
-  // While the world is stopped.
-  void set_unshared(bool only_p) noexcept { unshared_ = only_p; }
+  // By alone.cpp.
+  void set_unshared(bool alone) noexcept { unshared_.store(alone, relaxed); }
 
   // --- anybody
 
@@ -179,7 +178,7 @@ class basic_run_queue {
 
   alignas(64) atomic<std::uint32_t> head_{0};
   alignas(64) atomic<std::uint32_t> tail_{0};
-  bool unshared_ = false;  // owner; who stops the world
+  atomic<bool> unshared_{false};
   atomic<G*> next_{nullptr};
   std::array<atomic<G*>, Capacity> ring_{};
 };

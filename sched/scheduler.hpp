@@ -66,6 +66,8 @@ struct scheduler {
   atomic<bool> suspects_wait{false};        // written under mutex
   atomic<std::uint32_t> newcomers_size{0};  // of those put aside; with the unsorted ones
   atomic<std::uint32_t> suspects_size{0};   // the others
+  atomic<P*> alone_p{nullptr};              // its queue is used plainly (alone.cpp); written under mutex
+  atomic<bool> somebody_unaware{false};     // and does not know that it is no more; written under mutex
   std::array<atomic<P*>, max_procs> all_ps{};
   atomic<stack_class*> default_stacks{nullptr};
 
@@ -112,6 +114,13 @@ struct scheduler {
   const void* kind_on_trial = nullptr;      // of one that sysmon watches
   bool all_newcomers_wait = false;          // and not suspects only
   P* idle_p_list = nullptr;
+  atomic<std::uint64_t> ps_taken{0};  // from there; written under mutex
+  // Who may be unaware: the M that held p when others came, until p has had more dispatches.
+  struct {
+    const P* p = nullptr;
+    const M* m = nullptr;
+    std::uint64_t dispatches = 0;
+  } unaware;
   M* idle_m_list = nullptr;
   std::uint32_t idle_ms = 0;
   std::uint32_t idle_locked_ms = 0;          // Ms that sleep until their locked goroutine is ready

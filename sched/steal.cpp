@@ -49,6 +49,9 @@ constexpr std::uint64_t worth = 2;            // times what a theft takes
 constexpr std::uint64_t worth_of_crumbs = 4;  // the same, for what was held to be crumbs
 constexpr std::uint64_t lines_per_theft = 4;  // that go from one processor to the other: head, tail, slots, head again
 constexpr std::uint32_t slots_per_line = 8;
+constexpr std::uint64_t few_us = 3;       // of work, in all that was taken
+constexpr std::uint64_t quick_ns = 250;   // for each goroutine that runs
+constexpr std::uint64_t pace_of_us = 20;  // at least so long is what "lately" means
 
 bool ran_for_less(std::uint64_t ticks, std::uint64_t count, std::uint64_t theft_takes_x8, spoils before) noexcept {
 #if defined(WEFT_INTERLEAVE)
@@ -93,20 +96,43 @@ G* steal_from(M* m, P* mine, P* victim) noexcept {
 }
 
 // runnext of a P that runs belongs to a conversation: it will most likely run there in a moment, with a warm cache.
+bool will_run_there(const P* p, const G* next) noexcept {
+  if (p->status.load(relaxed) != p_status::running) return false;
+  const std::uint64_t before = dispatches(p);
+  for (int i = 0; i < runnext_grace_spins; ++i) cpu_relax();
+  return dispatches(p) != before || p->runq.peek_next() != next;
+}
+
 G* steal_runnext(P* mine, P* victim) noexcept {
   G* next = victim->runq.peek_next();
-  if (!next) return nullptr;
-  if (victim->status.load(relaxed) == p_status::running) {
-    std::uint64_t before = dispatches(victim);
-    for (int i = 0; i < runnext_grace_spins; ++i) cpu_relax();
-    if (dispatches(victim) != before || victim->runq.peek_next() != next) return nullptr;
-  }
+  if (!next || will_run_there(victim, next)) return nullptr;
   G* g = victim->runq.steal_next(next);
   if (g) mine->count.steals.add();
   return g;
 }
 
+// Whether p's goroutines are short, by what it ran lately.
+bool is_quick(P* p) noexcept {
+#if defined(WEFT_INTERLEAVE)
+  return (dispatches(p) & 1) != 0;  // time stands still there
+#endif
+  const std::uint64_t now = cpu_ticks(), then = p->pace.at.load(relaxed);
+  if (now - then < pace_of_us * cpu_tick_rate.per_us) return p->pace.quick.load(relaxed);
+  const std::uint64_t done = dispatches(p), ran = done - p->pace.dispatches.load(relaxed);
+  const bool quick = now - then < ran * quick_ns * cpu_tick_rate.per_us / 1000;
+  p->pace.at.store(now, relaxed);
+  p->pace.dispatches.store(done, relaxed);
+  p->pace.quick.store(quick, relaxed);
+  return quick;
+}
+
 }  // namespace
+
+bool serves_itself(P* p) noexcept {
+  if (!p->runq.ring_empty()) return p->spoils_here.load(relaxed) != spoils::work && is_quick(p);
+  const G* next = p->runq.peek_next();
+  return !next || will_run_there(p, next);
+}
 
 void judge_last_theft(M* m, const P* mine) noexcept {
   const theft t = std::exchange(m->last_theft, {});
@@ -115,9 +141,13 @@ void judge_last_theft(M* m, const P* mine) noexcept {
   if (ran == 0) return;
   const spoils before = t.from->spoils_here.load(relaxed);
   const bool moves = progress(t.from) != t.progress;  // else something long runs there
-  const bool less = ran_for_less(cpu_ticks() - t.at, ran, m->theft_takes_x8, before);
+  const std::uint64_t ticks = cpu_ticks() - t.at;
+  const bool less = ran_for_less(ticks, ran, m->theft_takes_x8, before) ||
+                    (ticks < few_us * cpu_tick_rate.per_us && is_quick(t.from));
   set_spoils(t.from, less && moves ? spoils::crumbs : spoils::work);
 }
+
+bool serves_crumbs_itself(P* p) noexcept { return p->spoils_here.load(relaxed) != spoils::work && is_quick(p); }
 
 // Four rounds over all Ps in random order: half a ring; in the last round timers and runnext, too.
 steal_result steal_work(M* m, P* mine, thief_takes what, nanos* now) {

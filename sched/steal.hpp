@@ -20,4 +20,7 @@ void judge_last_theft(M* m, const P* mine) noexcept;
 // m holds `mine`, whose queue is empty. *now is read when it is first needed.
 steal_result steal_work(M* m, P* mine, thief_takes what, nanos* now);
 
+// By the dozer: p comes to all that is ready there by itself, sooner than it would be stolen.
+bool serves_itself(P* p) noexcept;
+
 }  // namespace weft::rt

@@ -43,7 +43,7 @@ void enter_syscall() noexcept {
     m->requests.fetch_or(request::in_syscall, relaxed);
     m->syscall_p = p;
     m->p.store(nullptr, relaxed);
-    p->m.store(nullptr, relaxed);
+    p->m.store(nullptr, release);
     p->syscall_tick.store(p->syscall_tick.load(relaxed) + 1, relaxed);
     // release: whoever takes the P sees all that was done with it.
     p->status.store(p_status::syscall, release);

@@ -88,6 +88,7 @@ bool stop_the_world(nanos deadline) noexcept {
   }
   if (own) own->status.store(p_status::stopped, relaxed);
   while (!stop_what_stands_still(own)) {
+    is_aware(m);
     nanos now = nanotime();
     if (now >= deadline) return false;
     sched.mutex.release_lock();
@@ -177,7 +178,6 @@ void release_world() noexcept {
 
 void set_number_of_procs(std::uint32_t n) noexcept {
   sched.procs.store(n, release);
-  sched.all_ps[0].load(relaxed)->runq.set_unshared(n == 1);
   begin_alone(n);
 }
 

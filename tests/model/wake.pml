@@ -18,11 +18,14 @@
  *   - with -DBURST, too: who came back from the poller may promise to do it all (sched/burst.cpp); whether its last
  *     bursts were short is decided at random, and so is when sysmon takes a promise over
  *   - with -DCRUMBS, what a P holds may be crumbs (sched/steal.cpp); whether it is, each look answers at random
+ *   - with -DALONE, who holds the only P that does not idle may at any time find that it is alone (sched/alone.cpp): what
+ *     it makes ready then others see only when it has read spinning and dozer (A2), or at a heavy barrier
  *   - -DLIVE, with a search for non-progress cycles: the Ms do not look for work in vain for ever. No goroutine computes
  *     for ever then, so all work is done when nothing moves: a program can end
  *
  * What is abstracted:
- *   - memory is sequentially consistent: the accesses of the protocol are seq_cst
+ *   - memory is sequentially consistent: the accesses of the protocol are seq_cst, but for A1 of who is alone
+ *   - -DALONE: who was alone is aware that it is no more (C4) when it has done with A2
  *   - goroutines have no identity: a queue is a number. The ring of runq.hpp is exact (tests/sched/runq), so each of its
  *     operations is one step, and so is empty(), which promises one instant at which it was so. It is never full
  *   - what is done under sched.mutex is one step. From outside one sees the size of the global queue and idle_ps, and
@@ -33,7 +36,7 @@
  *   - a load and the compare-and-swap or exchange that depends on it are one step
  *   - stopping the world, shutting down, locked threads and timers are left out
  *
- * States: 20,739,265.
+ * States: 12,953,536; with -DALONE 21,671,364.
  */
 
 #ifndef ms
@@ -61,6 +64,14 @@ byte promiser = none;
 bool last_poll = true; /* false: 0, somebody blocks in the poller */
 bool in_idle_list[ps];
 byte idle_p_list;      /* its head, if it is not empty */
+
+#ifdef ALONE
+byte alone_p = none;
+byte unaware = none; /* a P */
+bool puts[ps];       /* its owner has seen that it is alone, and is at A1 or A2 */
+byte kept_ring[ps]; /* made ready, and not seen yet: in the ring, or runnext */
+bool kept_next[ps];
+#endif
 
 /* --- P */
 byte ring[ps];
@@ -91,10 +102,41 @@ inline idle_p_put(p) {
   idle_ps++ /* S1 */
 }
 
+#ifdef ALONE
+inline reveal(p) {
+  ring[p] = ring[p] + kept_ring[p];
+  kept_ring[p] = 0;
+  runnext[p] = runnext[p] || kept_next[p];
+  kept_next[p] = false
+}
+
+/* S2b */
+inline barrier_to_who_is_alone() {
+  if
+  :: atomic { alone_p != none ->
+#ifndef MUTANT_no_barrier_to_who_is_alone
+      reveal(0);
+      reveal(1)
+#endif
+    }
+  :: alone_p == none
+  fi
+}
+#endif
+
 inline idle_p_get() {
   if
   :: idle_ps == 0 -> q = none
   :: else ->
+#ifdef ALONE
+    if /* C1, C3 */
+    :: alone_p != none && puts[alone_p] -> unaware = alone_p
+    :: else
+    fi;
+    alone_p = none;
+    reveal(0);
+    reveal(1);
+#endif
     q = idle_p_list;
     in_idle_list[q] = false;
     idle_p_list = (idle_ps == 1 -> 0 : 1 - q);
@@ -293,6 +335,9 @@ top:
   :: p == none -> goto stopm
   :: p != none
   fi;
+#if defined(ALONE) && !defined(MUTANT_unaware_of_others)
+  unaware == none; /* C4 */
+#endif
   if
   /* runq.get */
   :: atomic { runnext[p] -> runnext[p] = false; goto found }
@@ -387,6 +432,9 @@ doze:
   :: atomic { dozer == none -> dozer = m } /* D1 */
   :: dozer != none -> goto s2
   fi;
+#ifdef ALONE
+  barrier_to_who_is_alone();
+#endif
 #ifdef DELAY
   if /* D2 */
 #ifdef MUTANT_doze_without_a_look
@@ -418,6 +466,9 @@ doze:
 s2:
   atomic { m_spinning[m] = false; spinning-- } /* S2 */
 recheck:
+#ifdef ALONE
+  barrier_to_who_is_alone();
+#endif
 #ifndef MUTANT_no_recheck
   recheck_queues(); /* S3 */
 #endif
@@ -497,6 +548,25 @@ found:
 progress:
 #endif
   do
+#ifdef ALONE
+  :: atomic { alone_p == none && idle_ps == ps - 1 -> alone_p = p } /* B1 */
+  :: atomic { alone_p == p && to_produce != 0 -> to_produce--; puts[p] = true }
+    if /* A1 */
+    :: atomic { runnext[p] -> kept_ring[p]++; h = true }
+    :: atomic { !runnext[p] -> kept_next[p] = true; h = false }
+    :: atomic { kept_ring[p]++; h = true }
+    fi;
+    if
+    :: h -> wake_if_idle(true)
+    :: !h -> wake_if_idle(false)
+    fi;
+    atomic {
+      h = false;
+      reveal(p);
+      puts[p] = false;
+      unaware = (unaware == p -> none : unaware)
+    }
+#endif
   :: atomic { to_produce != 0 -> to_produce-- }
     if
     :: put_next() /* ready */
@@ -554,6 +624,9 @@ end_watching:
 #ifndef MUTANT_taken_over_in_vain
     if
     :: idle_ps != 0 ->
+#ifdef ALONE
+      barrier_to_who_is_alone();
+#endif
       look_at_queues();
       if
       :: atomic { i != 0 -> i = 0 } wakep(true)

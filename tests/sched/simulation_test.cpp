@@ -108,9 +108,24 @@ TEST_CASE("simulation: nobody sleeps beside goroutines that a plain thread makes
 
 namespace {
 
+// Some linger between the look whether they are alone and what they do then.
+class hesitant_lock : public weft::rt::goroutine_lock {
+ public:
+  explicit hesitant_lock(simulation& of) : goroutine_lock(weft::rt::lock_rank::channel), s_(of) {}
+
+  void acquire_lock() noexcept {
+    if (!weft::rt::alone.load(weft::rt::relaxed)) return lock::acquire_lock();
+    if (s_.one_in(8)) simulation::compute(s_.up_to(80 * microsecond));
+    if (!take_plainly()) lock::acquire_lock();
+  }
+
+ private:
+  simulation& s_;
+};
+
 struct guarded {
   simulation& s;
-  weft::rt::goroutine_lock mutex{weft::rt::lock_rank::channel};
+  hesitant_lock mutex{s};
   bool held = false;  // not atomic: the lock shall do
   int times = 0;
 
@@ -211,6 +226,85 @@ TEST_CASE(
 }
 
 // The poller, and timers in heaps of other Ps.
+// "alone", of several Ps: two goroutines talk on one of them, and others come and go meanwhile: helpers, sleepers,
+// those that come back from calls or from the poller, some of them tied to their threads, who stops the world, and a
+// plain thread.
+TEST_CASE("simulation: a goroutine_lock has one holder while Ps come to the one that was alone, and go") {
+  int alone = 0;
+  int fd[2];
+  REQUIRE(::pipe2(fd, O_NONBLOCK) == 0);
+  for (std::uint64_t seed = 0; seed < seeds(4000); ++seed) {
+    INFO("seed " << seed);
+    simulation s(3 * seed + 1 + seed % 2);  // two Ps or three
+    guarded g{s};
+    auto hold = [&] { s.one_in(2) ? g.hold() : g.hold_and_park(); };
+    auto change_procs = [&] {
+      if (s.one_in(20)) weft::set_procs(2 + static_cast<unsigned>(s.up_to(2)));
+    };
+    const bool plain_thread_comes = s.one_in(4);
+    bool over = false;
+    s.add_weft([&] {
+      weft::wait_group w;
+      chan<int> ping, pong;
+      w.go([&, ping, pong] {
+        for (int k = 0; k < 40; ++k) {
+          ping.send(k);
+          pong.recv();
+          alone += weft::rt::sched.alone_p.load(weft::rt::relaxed) != nullptr;
+          hold();
+          if (s.one_in(8)) simulation::compute(s.up_to(30 * microsecond));
+          change_procs();
+        }
+      });
+      w.go([&, ping, pong] {
+        for (int k = 0; k < 40; ++k) {
+          ping.recv();
+          hold();
+          pong.send(k);
+          if (s.one_in(4)) weft::yield();
+        }
+      });
+      for (std::uint64_t i = s.up_to(4); i > 0; --i) {
+        w.go([&] {
+          const bool tied = s.one_in(4), calls = s.one_in(2);
+          if (tied) weft::lock_os_thread();
+          for (int k = 0; k < 10; ++k) {
+            if (calls) {
+              weft::blocking([&] { simulation::compute(s.up_to(100 * microsecond)); });
+            } else {
+              sleep_for(s.up_to(60 * microsecond));
+            }
+            hold();
+            change_procs();
+          }
+          if (tied) weft::unlock_os_thread();
+        });
+      }
+      w.go([&] {
+        for (int k = 0; k < 4; ++k) {
+          weft::io::wait_readable(fd[0]);
+          char byte;
+          interleaving::check(::read(fd[0], &byte, 1) == 1, "not readable");
+          hold();
+        }
+      });
+      w.wait();
+      over = true;
+    });
+    s.add([&] {
+      for (int k = 0; k < 4; ++k) {
+        simulation::compute(s.up_to(60 * microsecond));
+        interleaving::check(::write(fd[1], "x", 1) == 1, "not writable");
+        if (plain_thread_comes && !over) g.hold();
+      }
+    });
+    REQUIRE(s.run() == "");
+  }
+  ::close(fd[0]);
+  ::close(fd[1]);
+  REQUIRE(alone > 1000);
+}
+
 TEST_CASE("simulation: somebody sleeps for the next timer") {
   for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
     INFO("seed " << seed);

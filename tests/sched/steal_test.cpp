@@ -126,6 +126,81 @@ TEST_CASE("crumbs: a thief that comes back judges by how long it had to run what
       {.procs = 2});
 }
 
+namespace {
+
+// By the last look at it, which was just now.
+void runs_quickly(rt::P* p, bool quick) {
+  p->pace.at.store(rt::cpu_ticks(), rt::relaxed);
+  p->pace.quick.store(quick, rt::relaxed);
+}
+
+}  // namespace
+
+// A theft seems to take nothing here, so that any time is long beside it.
+TEST_CASE("crumbs: what was soon done, where very many run") {
+  weft::run(
+      [] {
+        weft::no_preemption alone;
+        rt::runtime_scope inside;
+        rt::M* m = inside.m();
+        rt::P *mine = m->p.load(rt::relaxed), *victim = p_of(1 - mine->id);
+        auto judge = [&](std::uint64_t us, bool quick) {
+          victim->spoils_here.store(rt::spoils::work, rt::relaxed);
+          runs_quickly(victim, quick);
+          m->theft_takes_x8 = 0;
+          m->last_theft = {victim,
+                           mine,
+                           rt::cpu_ticks() - us * rt::cpu_tick_rate.per_us,
+                           rt::dispatches(mine) - 1,
+                           rt::progress(victim) - 1,
+                           1};
+          rt::judge_last_theft(m, mine);
+          return victim->spoils_here.load(rt::relaxed);
+        };
+        bool crumbs = false;  // unless the thread stood still meanwhile
+        for (int i = 0; i < 100 && !crumbs; ++i) crumbs = judge(1, true) == rt::spoils::crumbs;
+        CHECK(crumbs);
+        CHECK(judge(1, false) == rt::spoils::work);
+        CHECK(judge(10, true) == rt::spoils::work);
+        // So many in a millisecond.
+        auto judge_by_pace = [&](std::uint64_t ran) {
+          victim->pace.dispatches.store(rt::dispatches(victim) - ran, rt::relaxed);
+          const bool before = victim->pace.quick.load(rt::relaxed);
+          victim->pace.at.store(rt::cpu_ticks() - 1000 * rt::cpu_tick_rate.per_us, rt::relaxed);
+          m->last_theft = {victim, mine, rt::cpu_ticks(), rt::dispatches(mine) - 1, rt::progress(victim) - 1, 1};
+          rt::judge_last_theft(m, mine);
+          return std::pair{before, victim->pace.quick.load(rt::relaxed)};
+        };
+        runs_quickly(victim, false);
+        CHECK(judge_by_pace(100'000) == std::pair{false, true});
+        CHECK(judge_by_pace(2'000) == std::pair{true, false});
+      },
+      {.procs = 2});
+}
+
+TEST_CASE("crumbs: a P serves them itself while it runs very many, and nothing that waits while it computes") {
+  weft::run(
+      [] {
+        sleeper one, another;
+        weft::sleep(a_moment);
+        rt::runtime_scope inside;
+        rt::P* mine = inside.m()->p.load(rt::relaxed);
+        CHECK(rt::serves_itself(mine));
+        REQUIRE(one.wake());  // it is next
+        CHECK_FALSE(rt::serves_itself(mine));
+        REQUIRE(another.wake());  // the first one is in the ring now
+        all_hold(rt::spoils::crumbs);
+        runs_quickly(mine, true);
+        CHECK(rt::serves_itself(mine));
+        runs_quickly(mine, false);
+        CHECK_FALSE(rt::serves_itself(mine));
+        all_hold(rt::spoils::work);
+        runs_quickly(mine, true);
+        CHECK_FALSE(rt::serves_itself(mine));
+      },
+      {.procs = 1});
+}
+
 // S3, as in wake_test.cpp, without a dozer.
 TEST_CASE("crumbs: an M that has given up its P takes those that were made ready before") {
   weft::run(

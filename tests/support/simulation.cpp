@@ -180,6 +180,10 @@ std::string simulation::all_sleep() {
   if (sched.idle_ps.load(relaxed) == 0) return "";
   // Somebody has missed an unlock, and looks again soon (lock.cpp: barrier_after).
   if (std::ranges::any_of(lock_bells, [](const lock_bell& b) { return b.rings.load(relaxed) != 0; })) return "";
+  // One that looks for work pauses, until who was alone is aware that others have come (alone.cpp).
+  for (const M* m : sched.all_ms) {
+    if (m->p.load(relaxed) && m->g == &m->g0) return "";
+  }
   if (sched.promiser.load(relaxed)) {
     // It pauses for 20 µs at least, and the kernel is told how long from now.
     const bool watched = earliest_deadline_on(&alarm_rings) <= promise_due() + 25 * microsecond;

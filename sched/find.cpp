@@ -30,6 +30,7 @@ constexpr nanos refill_every = 10 * microsecond;  // the run queue, while timers
 constexpr std::uint64_t passes_every = 8;         // dispatches
 constexpr nanos passes_after = millisecond;
 constexpr nanos doze_time = 100 * microsecond;
+constexpr nanos global_waits = 10 * millisecond;
 
 // While out of threads (start_new_m), nobody may ever come to a P that idles, and those with a thread may always have
 // something of their own to run. sysmon makes them look when a timer is overdue.
@@ -133,6 +134,18 @@ G* shared_one(P* p) noexcept {
   G* g = p->newcomer_first ? take_newcomer(p) : nullptr;
   if (!g) g = global_one(p, 1);
   return g || p->newcomer_first ? g : take_newcomer(p);
+}
+
+// Where something ends time slices before they are used up, as a ticker does, and what shares a slice runs for long,
+// the global queue's turn, each so many slices, would come in seconds.
+G* overdue_one(P* p, nanos now) noexcept {
+  if (sched.global_size.load(relaxed) == 0) {
+    p->global_seen = now;
+    return nullptr;
+  }
+  if (now - p->global_seen < global_waits) return nullptr;
+  p->global_seen = now;
+  return global_one(p, 0);
 }
 
 P* some_idle_p() noexcept {
@@ -336,6 +349,7 @@ G* look_as_planned(P* p, nanos* now, bool* ran_timer) noexcept {
   }
   if (*now == 0) *now = nanotime();
   sched.coarse_now.store(*now, relaxed);
+  if (G* g = overdue_one(p, *now)) return g;
   if (global_first) {
     if (G* g = shared_one(p)) {
       p->next_look.store(1, relaxed);  // for the poller, which might always have somebody to run, too

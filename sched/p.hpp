@@ -106,6 +106,7 @@ struct alignas(cache_line) P {
   // overwrites that, sysmon sees to it.
   alignas(cache_line) atomic<std::uint64_t> next_look{0};
   bool newcomer_first = false;  // owner: whose turn it is, a newcomer's or the global queue's
+  nanos global_seen = 0;        // owner: when it last found the global queue empty, or took of it as it was overdue
   // owner: when one that was woken last ran before all who waited: dispatches(p), or 0 if none has, or a time slice was
   // used up since; the time then; and in which time slice (sched_tick)
   std::uint64_t passed_at = 0;

@@ -328,8 +328,8 @@ M* yield_now(M* m) noexcept {
   g->set_state(g_state::running, g_state::runnable);
   m->left.from_park = __builtin_return_address(0);
   if (next && sched.idle_ps.load(seq_cst) == 0 && p->runq.unshared()) {
-    // It may lie there before it has left its stack: who takes from that queue is this M alone, afterwards, and who
-    // stops the world, to look at stacks or to make more Ps, waits until it has left the runtime.
+    // The only P's. It may lie there before it has left its stack: who takes from that queue is this M, afterwards, and
+    // who stops the world, to look at stacks or to make more Ps, waits until it has left the runtime.
     put_last(p, g);
     return static_cast<M*>(switch_to(m, next, nullptr, nullptr));
   }

@@ -18,7 +18,7 @@
 //
 //     who makes work ready                          an M that finds nothing (find.cpp)
 //     A1  append it to a queue, a heap              S1  put the P on the idle list: ++idle_ps (seq_cst)
-//         (seq_cst store: full barrier)             S2  if it was spinning: --spinning (seq_cst)
+//         (full barrier; or: alone.cpp)             S2  if it was spinning: --spinning (seq_cst)
 //     A2  spinning == 0 and idle_ps != 0?           S3  look at every queue, heap and the poller again
 //         then wake one                             S4  found something: take a P again, spin again
 //

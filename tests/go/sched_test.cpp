@@ -353,6 +353,11 @@ TEST_CASE("a pair that does something between its messages does not starve those
   CHECK(wake_many_beside_a_pair(5, [] { compute_for(2us); }).time < 1s);
 }
 
+// The ticker begins a time slice before anybody is asked to yield, and the queue's turn is one in so many.
+TEST_CASE("a pair that does much between its messages does not starve those in the global queue") {
+  CHECK(wake_many_beside_a_pair(20, [] { compute_for(100us); }).time < 500ms * slowdown);
+}
+
 // runtime's TestSchedLocalQueueEmpty: a goroutine that was made ready is found, also by another P.
 TEST_CASE("a goroutine that was made ready is found while its maker goes on computing") {
   weft::run([] {

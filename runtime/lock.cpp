@@ -42,11 +42,11 @@ namespace {
 // shorter than a sleep and a wake-up. Each look takes the cache line away from the holder, who needs it back to unlock,
 // and most often locks again soon: after a few looks it shall go on undisturbed for some rounds.
 //
-// The exceptions are rare. Under sched.mutex: a P is taken from a goroutine that runs (membarrier, how the thread fares
-// by /proc, its turns), threads are counted for the deadlock check, an M is made, a queue's array grows or is given
-// back. Under the others: memory is mapped or given back, many entries of a timer heap are put right, and for a timer
-// that is set under a channel's lock an M may have to be made. sched.world is held for as long as the world is stopped,
-// or a run() takes to end: who wants that looks now and then (acquire_world).
+// The exceptions are rare. Under sched.mutex: a P is taken from a goroutine that runs, or beside one that was alone
+// (membarrier, how the thread fares by /proc, its turns), threads are counted for the deadlock check, an M is made, a
+// queue's array grows or is given back. Under the others: memory is mapped or given back, many entries of a timer heap
+// are put right, and for a timer that is set under a channel's lock an M may have to be made. sched.world is held for
+// as long as the world is stopped, or a run() takes to end: who wants that looks now and then (acquire_world).
 constexpr int pauses[] = {8, 32, 64};
 
 // How long the first sleeper trusts that its bell is heard without a barrier.

@@ -30,11 +30,14 @@
 //   E1 was not visible at C3, so L1 comes after it and reads false. If it is not, the M is past L3 when it is seen
 //   outside, or without the P, or when it has dispatched a goroutine since; then, too, a heavy barrier makes its stores
 //   visible. One of these comes about, also if its goroutine never gives the P away (no_preemption). So C4 looks again
-//   and again. It may miss that the M was outside in between, and costs nobody else anything.
+//   and again. It may miss that the M was outside in between, and costs nobody else anything. An M in a value's move or
+//   destructor is outside as well, for this purpose (outside_at): that may block, and wait for who waits at C4.
 //
 //   Whoever waits at C4 holds no lock that the M may want: a P is passed on with the mutex held, and often by somebody
 //   with other locks, so the wait is its next user's, who has none. And the M does not wait for him: where it waits for
 //   other Ms, in the runtime and without a dispatch, as it stops the world, it says that it is aware.
+//
+//   Without membarrier there would have to be a fence at each L1, so then nobody is alone, but for the only P's queue.
 //
 //   Plain threads that enter meanwhile wait likewise (`ending`), until C5. The thread in run() is one that comes when
 //   main has ended, for the rest of this run() only: the next one begins when it takes no such lock any more.
@@ -48,8 +51,9 @@
 //         light barrier                             S2b alone? then a heavy barrier
 //     A2  spinning? the dozer?                      S3  look at every queue; or D2
 //
-//   The asymmetric Dekker: one of A2 and S3 sees the other side. If S2b reads that nobody is alone, B1, which is
-//   seq_cst, comes later than S2, and its owner's A2 sees that.
+//   The asymmetric Dekker: one of A2 and S3 sees the other side. S2b asks alone_p, which stays until nobody is unaware
+//   any more. So if it says that nobody is alone, either B1, which is seq_cst, comes later than S2, and its owner's A2
+//   sees that; or what was made ready plainly is visible.
 //
 // Starting a goroutine takes no goroutine_lock, and so a plain thread that only does that, as run() does for main, does
 // not count (sched/spawn.cpp).
@@ -57,6 +61,7 @@
 #include "sched/alone.hpp"
 
 #include "runtime/asymmetric.hpp"
+#include "runtime/thread.hpp"
 #include "sched/enter.hpp"
 #include "sched/scheduler.hpp"
 
@@ -77,32 +82,45 @@ bool is_only_p() noexcept { return sched.procs.load(relaxed) == 1; }
 
 // --- under sched.mutex
 
+void all_are_aware() noexcept {
+  sched.somebody_unaware.store(false, relaxed);
+  P* p = sched.alone_p.load(relaxed);
+  // release: who reads this sees what was made ready (S2b). A plain thread ends it for locks only.
+  if (p && !p->runq.unshared()) sched.alone_p.store(nullptr, release);
+}
+
 void begin(P* p) noexcept {
   sched.somebody_unaware.store(false, relaxed);
   p->runq.set_unshared(true);
-  alone.store(alone_ended.load(relaxed) == alone_ends::not_yet, relaxed);
+  alone.store(alone_ended.load(relaxed) == alone_ends::not_yet && !barriers_are_symmetric, relaxed);
   sched.alone_p.store(p, seq_cst);  // B1
 }
 
+// C1
 void end(P* p) noexcept {
   alone.store(false, relaxed);
   p->runq.set_unshared(false);
-  sched.alone_p.store(nullptr, relaxed);
 }
 
-void note_who_is_unaware(P* p) noexcept {
-  if (p == p_of(this_m())) return;
+bool is_outside(const M* m) noexcept {
+  const std::uint32_t outside = m->outside_at.load(acquire);  // first: it may leave that code meanwhile, after C3
+  return m->depth.load(seq_cst) == outside;
+}
+
+// After C1: C3, and who is to be waited for. p's owner itself is between two uses.
+void look_who_is_unaware(P* p) noexcept {
+  if (p == p_of(this_m())) return all_are_aware();
   heavy_barrier();  // C3
-  // acquire: an M that has given its P up, or has left the runtime, used it before.
+  // acquire: an M that has given its P up, or is outside the runtime, used it before.
   const M* m = p->m.load(acquire);
-  if (!m || m->depth.load(seq_cst) == 0) return;
+  if (!m || is_outside(m)) return all_are_aware();
   sched.unaware = {p, m, dispatches(p)};
   sched.somebody_unaware.store(true, relaxed);
 }
 
 bool is_still_unaware() noexcept {
   const auto& [p, m, dispatched] = sched.unaware;
-  if (p->m.load(acquire) != m || m->depth.load(seq_cst) == 0) return false;
+  if (p->m.load(acquire) != m || is_outside(m)) return false;
   if (dispatches(p) == dispatched) return true;
   heavy_barrier();
   return false;
@@ -113,13 +131,13 @@ bool is_still_unaware() noexcept {
 void others_come() noexcept {
   sched.ps_taken.store(sched.ps_taken.load(relaxed) + 1, relaxed);
   P* p = sched.alone_p.load(relaxed);
-  if (!p || is_only_p()) return;
-  end(p);  // C1
-  note_who_is_unaware(p);
+  if (!p || is_only_p() || !p->runq.unshared()) return;
+  end(p);
+  look_who_is_unaware(p);
 }
 
 void is_aware(const M* m) noexcept {
-  if (m && sched.unaware.m == m) sched.somebody_unaware.store(false, relaxed);
+  if (m && sched.somebody_unaware.load(relaxed) && sched.unaware.m == m) all_are_aware();
 }
 
 // ---
@@ -127,12 +145,13 @@ void is_aware(const M* m) noexcept {
 namespace {
 
 WEFT_NOINLINE void wait_for_who_is_unaware(const M* m) noexcept {
+  errno_stays keep;  // of a goroutine that comes back from a call, perhaps
   for (int looks = 0;; ++looks) {
     {
       lock_guard hold(sched.mutex);
       is_aware(m);  // it had that P itself
       if (!sched.somebody_unaware.load(relaxed)) return;
-      if (!is_still_unaware()) return sched.somebody_unaware.store(false, relaxed);
+      if (!is_still_unaware()) return all_are_aware();
       if (m && sched.shutting_down.load(relaxed)) return;
     }
     if (looks < looks_in_a_row) {
@@ -151,6 +170,7 @@ void until_all_are_aware(const M* m) noexcept {
 }
 
 void look_whether_alone(P* p) noexcept {
+  if (barriers_are_symmetric) return;
   const std::uint64_t taken = sched.ps_taken.load(relaxed);
   if (std::exchange(p->taken_before, taken) != taken || p->runq.unshared()) return;
   auto all_others_idle = [] { return sched.idle_ps.load(relaxed) + 1 == sched.procs.load(relaxed); };
@@ -172,7 +192,7 @@ void end_for_locks(alone_ends when) noexcept {
     alone_ended.store(std::max(alone_ended.load(relaxed), when), relaxed);
     if (alone.load(relaxed)) {
       alone.store(false, relaxed);  // C1
-      note_who_is_unaware(sched.alone_p.load(relaxed));
+      look_who_is_unaware(sched.alone_p.load(relaxed));
     }
   }
   wait_for_who_is_unaware(nullptr);  // C4
@@ -187,8 +207,8 @@ void may_be_alone_again() noexcept {
 
 void begin_alone(std::uint32_t procs) noexcept {
   lock_guard hold(sched.mutex);
-  sched.somebody_unaware.store(false, relaxed);
   if (P* p = sched.alone_p.load(relaxed)) end(p);
+  all_are_aware();
   if (procs == 1) begin(sched.all_ps[0].load(relaxed));
 }
 

@@ -94,6 +94,28 @@ class [[nodiscard]] runtime_scope {
   M* m_;
 };
 
+// Inside, for a block in which the user's code runs, which uses nothing of a P but by entering again: nobody waits for
+// it who waits for an M that may think it is alone (alone.cpp).
+class users_code_scope {
+ public:
+  users_code_scope() noexcept : m_(this_m()) {
+    if (!m_) return;
+    before_ = m_->outside_at.load(relaxed);
+    m_->outside_at.store(m_->depth.load(relaxed), release);  // as leave_runtime
+  }
+  ~users_code_scope() {
+    if (!m_) return;
+    m_->outside_at.store(before_, relaxed);  // E1
+    light_barrier();                         // E2
+  }
+  users_code_scope(const users_code_scope&) = delete;
+  users_code_scope& operator=(const users_code_scope&) = delete;
+
+ private:
+  M* m_;
+  std::uint32_t before_ = 0;
+};
+
 // --- an M whose goroutine cannot go on just now; inside the runtime
 
 // The goroutine goes to the end of the global queue and its M looks for something else; an M without a P goes to sleep

@@ -56,6 +56,9 @@ struct alignas(cache_line) M : thread_state {
   // In the runtime: > 0 while the M executes runtime code, and then nobody takes its P. Written by this M only.
   atomic<std::uint32_t> depth{1};
   atomic<std::uint32_t> requests{0};
+  // At which depth its user's code runs: 0, or more in the move or destructor of a channel's value, which may use weft
+  // itself. Written by this M only.
+  atomic<std::uint32_t> outside_at{0};
 
   atomic<P*> p{nullptr};         // this M; whoever detaches its P
   P* next_p = nullptr;           // whoever wakes this M passes it a P

@@ -37,11 +37,12 @@ class basic_run_queue {
   // --- the owner
 
   // Makes g the next to run. What was next before is returned and has to be put elsewhere.
-  // seq_cst: publishes g and is the barrier of append-check-wake.
+  // seq_cst: publishes g and is the barrier of append-check-wake, but for who is alone.
   [[nodiscard]] G* put_next(G* g) noexcept {
     if (!unshared()) return next_.exchange(g, seq_cst);
     G* before = next_.load(relaxed);
     next_.store(g, release);
+    std::atomic_signal_fence(seq_cst);  // the light barrier of who is alone
     return before;
   }
 
@@ -56,6 +57,7 @@ class basic_run_queue {
       tail_.store(tail + 1, seq_cst);
     } else {
       tail_.store(tail + 1, release);
+      std::atomic_signal_fence(seq_cst);
     }
     return true;
   }
@@ -111,7 +113,8 @@ class basic_run_queue {
 
   std::uint32_t room() const noexcept { return Capacity - (tail_.load(relaxed) - head_.load(acquire)); }
 
-  // Owner: whether nobody else takes from here. It stays so until the owner is outside the runtime.
+  // Owner: whether nobody else takes from here. That may change at any time, but nobody does before the owner is
+  // outside the runtime, or has dispatched a goroutine.
   bool unshared() const noexcept { return unshared_.load(relaxed); }
 
   // By alone.cpp.

@@ -8,10 +8,10 @@
 // makes small goroutines look larger.
 //
 // Crumbs are for the P itself, which does with each in less than a theft takes, and for the dozer (find.cpp), who
-// comes by every 100 µs, takes half of one ring, and judges anew. Two things tell the next thief that it was work
-// after all: the last one is still busy with what it took, or nothing else has moved at the victim since, as something
-// long runs there. Whoever passes crumbs by leaves them to a dozer that there is, or sees to it that there will be one,
-// or takes them in the end:
+// looks every 100 µs, and unless it sees that the P still runs very many, takes half of one ring, and judges anew. Two
+// things tell the next thief that it was work after all: the last one is still busy with what it took, or nothing else
+// has moved at the victim since, as something long runs there. Whoever passes crumbs by leaves them to a dozer that
+// there is, or sees to it that there will be one, or takes them in the end:
 //
 //     who makes work ready in a ring of crumbs      an M that finds nothing else
 //     A1  append it                                 S1, S2 as in proc.cpp
@@ -146,8 +146,6 @@ void judge_last_theft(M* m, const P* mine) noexcept {
                     (ticks < few_us * cpu_tick_rate.per_us && is_quick(t.from));
   set_spoils(t.from, less && moves ? spoils::crumbs : spoils::work);
 }
-
-bool serves_crumbs_itself(P* p) noexcept { return p->spoils_here.load(relaxed) != spoils::work && is_quick(p); }
 
 // Four rounds over all Ps in random order: half a ring; in the last round timers and runnext, too.
 steal_result steal_work(M* m, P* mine, thief_takes what, nanos* now) {

@@ -4,6 +4,7 @@
 
 #include "netpoll/netpoll.hpp"
 #include "runtime/time_slice.hpp"
+#include "sched/alone.hpp"
 #include "sched/burst.hpp"
 #include "sched/lifecycle.hpp"
 #include "sched/pin.hpp"
@@ -291,6 +292,7 @@ void start_new_m(P* p, bool spinning, std::uint64_t run) noexcept {
   if (late) return wakep();
   if (sched.dozer.load(seq_cst)) return rouse_dozer();                 // L2
   if (sched.last_poll.load(seq_cst) != 0) return warn_of_no_thread();  // L2
+  barrier_to_who_is_alone();                                           // S2b
   // Not for what is some P's very next: two that talk would break it off for each word.
   if (look_beyond_next() != queued::nothing) netpoll_break();
 }

@@ -140,7 +140,10 @@ class chan_core {
         buffer(buf) {}
 
   void move(void* to, void* from) const noexcept {
-    if (elem.move) return elem.move(to, from);
+    if (elem.move) {
+      rt::users_code_scope scope;
+      return elem.move(to, from);
+    }
     switch (elem.size) {
       case 0: return;
       case 4: std::memcpy(to, from, 4); return;
@@ -156,7 +159,9 @@ class chan_core {
     }
   }
   void destroy(void* at) const noexcept {
-    if (elem.destroy) elem.destroy(at);
+    if (!elem.destroy) return;
+    rt::users_code_scope scope;
+    elem.destroy(at);
   }
   std::byte* slot_at(std::size_t i) const noexcept { return buffer + i * stride; }
 

@@ -281,7 +281,7 @@ TEST_CASE("simulation: a goroutine_lock has one holder while Ps come to the one 
         });
       }
       w.go([&] {
-        for (int k = 0; k < 4; ++k) {
+        for (int k = 0; k < 12; ++k) {
           weft::io::wait_readable(fd[0]);
           char byte;
           interleaving::check(::read(fd[0], &byte, 1) == 1, "not readable");
@@ -292,8 +292,8 @@ TEST_CASE("simulation: a goroutine_lock has one holder while Ps come to the one 
       over = true;
     });
     s.add([&] {
-      for (int k = 0; k < 4; ++k) {
-        simulation::compute(s.up_to(60 * microsecond));
+      for (int k = 0; k < 12; ++k) {
+        simulation::compute(s.up_to(40 * microsecond));
         interleaving::check(::write(fd[1], "x", 1) == 1, "not writable");
         if (plain_thread_comes && !over) g.hold();
       }

@@ -136,7 +136,7 @@ void others_come() noexcept {
   look_who_is_unaware(p);
 }
 
-void is_aware(const M* m) noexcept {
+void says_it_is_aware(const M* m) noexcept {
   if (m && sched.somebody_unaware.load(relaxed) && sched.unaware.m == m) all_are_aware();
 }
 
@@ -149,7 +149,7 @@ WEFT_NOINLINE void wait_for_who_is_unaware(const M* m) noexcept {
   for (int looks = 0;; ++looks) {
     {
       lock_guard hold(sched.mutex);
-      is_aware(m);  // it had that P itself
+      says_it_is_aware(m);  // it had that P itself
       if (!sched.somebody_unaware.load(relaxed)) return;
       if (!is_still_unaware()) return all_are_aware();
       if (m && sched.shutting_down.load(relaxed)) return;

@@ -25,7 +25,7 @@ void others_come() noexcept;
 // not. It does not if the run() ends: locks are not taken plainly then any more, and nobody steals.
 void until_all_are_aware(const M* m) noexcept;
 // By m, in the runtime, which waits for other Ms. Under sched.mutex.
-void is_aware(const M* m) noexcept;
+void says_it_is_aware(const M* m) noexcept;
 
 // S2b: by who holds no P, between what it tells those who make work ready, and its look at their queues.
 void barrier_to_who_is_alone() noexcept;

@@ -182,6 +182,7 @@ P* recheck_queues(thief_takes* what) noexcept {
   return some_idle_p();
 }
 
+// Once for each time that help was wanted.
 bool may_doze() noexcept {
   if (!sched.help_wanted.exchange(false, relaxed)) return false;
   if (sched.shutting_down.load(relaxed) || sched.world_stopping.load(relaxed)) return false;

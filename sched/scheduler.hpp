@@ -66,8 +66,8 @@ struct scheduler {
   atomic<bool> suspects_wait{false};        // written under mutex
   atomic<std::uint32_t> newcomers_size{0};  // of those put aside; with the unsorted ones
   atomic<std::uint32_t> suspects_size{0};   // the others
-  atomic<P*> alone_p{nullptr};              // its queue is used plainly (alone.cpp); written under mutex
-  atomic<bool> somebody_unaware{false};     // and does not know that it is no more; written under mutex
+  atomic<P*> alone_p{nullptr};              // its queue is used plainly, or was (`unaware`); written under mutex
+  atomic<bool> somebody_unaware{false};     // written under mutex
   std::array<atomic<P*>, max_procs> all_ps{};
   atomic<stack_class*> default_stacks{nullptr};
 
@@ -115,7 +115,7 @@ struct scheduler {
   bool all_newcomers_wait = false;          // and not suspects only
   P* idle_p_list = nullptr;
   atomic<std::uint64_t> ps_taken{0};  // from there; written under mutex
-  // Who may be unaware: the M that held p when others came, until p has had more dispatches.
+  // If somebody_unaware: the M that held p when others came, who may think that it is alone still (alone.cpp).
   struct {
     const P* p = nullptr;
     const M* m = nullptr;

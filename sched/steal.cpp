@@ -5,7 +5,9 @@
 // long as one that was started, run and ended where it was (docs/adr/0032-crumbs.md). So a thief that has run what it
 // took and comes back for more looks at how long that was. If it is less than what two thefts take, for each goroutine
 // that it ran, the victim's ring holds crumbs. To hold work again it then takes as long as four thefts: contention
-// makes small goroutines look larger.
+// makes small goroutines look larger. It may make them ten times as large, where the one that was taken talks to those
+// that were not. So what was taken is also crumbs if it was done in a few µs, less than waking the thief takes, and the
+// victim itself runs so many goroutines that each has a quarter of a µs.
 //
 // Crumbs are for the P itself, which does with each in less than a theft takes, and for the dozer (find.cpp), who
 // looks every 100 µs, and unless it sees that the P still runs very many, takes half of one ring, and judges anew. Two

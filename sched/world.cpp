@@ -88,7 +88,7 @@ bool stop_the_world(nanos deadline) noexcept {
   }
   if (own) own->status.store(p_status::stopped, relaxed);
   while (!stop_what_stands_still(own)) {
-    is_aware(m);
+    says_it_is_aware(m);  // they wait for that, perhaps
     nanos now = nanotime();
     if (now >= deadline) return false;
     sched.mutex.release_lock();

@@ -6,8 +6,8 @@
 //      the waiters claims the goroutine's wake word; the others' claims fail and drop their waiter.
 //   4. Unlink the waiters that are left, each under its channel's lock. Whoever served one has unlinked that.
 //
-// The time limit is one more party that may claim. A channel may stand in several cases; in 1 it is locked
-// once.
+// The time limit is one more party that may claim. A channel may stand in several cases; in 1 it is
+// locked once.
 
 #include "weft/select.hpp"
 

@@ -225,7 +225,6 @@ TEST_CASE(
   }
 }
 
-// The poller, and timers in heaps of other Ps.
 // "alone", of several Ps: two goroutines talk on one of them, and others come and go meanwhile: helpers, sleepers,
 // those that come back from calls or from the poller, some of them tied to their threads, who stops the world, and a
 // plain thread.
@@ -305,6 +304,7 @@ TEST_CASE("simulation: a goroutine_lock has one holder while Ps come to the one 
   REQUIRE(alone > 1000);
 }
 
+// The poller, and timers in heaps of other Ps.
 TEST_CASE("simulation: somebody sleeps for the next timer") {
   for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
     INFO("seed " << seed);

@@ -75,53 +75,65 @@ class crowd {
   std::atomic<bool> all_{false};
 };
 
+struct took {
+  std::uint64_t ticks;
+  std::uint32_t count = 1, ran = 1;
+  bool victim_moved = true;
+};
+
+// The caller, who keeps its P, comes back from a theft from the other P, so many ticks ago.
+struct thief {
+  weft::no_preemption stays;
+  rt::runtime_scope inside;
+  rt::M* m = inside.m();
+  rt::P* mine = m->p.load(rt::relaxed);
+  rt::P* victim = p_of(1 - mine->id);
+  std::uint64_t theft_takes;  // ticks
+
+  explicit thief(std::uint64_t ticks) : theft_takes(ticks) {}
+
+  rt::spoils judges(rt::spoils before, took t, const rt::P* to) {
+    victim->spoils_here.store(before, rt::relaxed);
+    m->theft_takes_x8 = 8 * theft_takes;
+    m->last_theft = {victim,
+                     to,
+                     rt::cpu_ticks() - t.ticks,
+                     rt::dispatches(mine) - t.ran,
+                     rt::progress(victim) - (t.victim_moved ? 1 : 0),
+                     t.count};
+    rt::judge_last_theft(m, mine);
+    CHECK_FALSE(m->last_theft.from);
+    return victim->spoils_here.load(rt::relaxed);
+  }
+};
+
 }  // namespace
 
 TEST_CASE("crumbs: a thief that comes back judges by how long it had to run what it took") {
   weft::run(
       [] {
-        weft::no_preemption alone;
-        rt::runtime_scope inside;
-        rt::M* m = inside.m();
-        rt::P *mine = m->p.load(rt::relaxed), *victim = p_of(1 - mine->id);
         constexpr std::uint64_t theft = 100'000'000;  // ticks: some 30 ms
-        struct took {
-          std::uint64_t ticks;
-          std::uint32_t count = 1, ran = 1;
-          bool victim_moved = true;
-        };
-        auto judge = [&](rt::spoils before, took t, const rt::P* to) {
-          victim->spoils_here.store(before, rt::relaxed);
-          m->theft_takes_x8 = 8 * theft;
-          m->last_theft = {victim,
-                           to,
-                           rt::cpu_ticks() - t.ticks,
-                           rt::dispatches(mine) - t.ran,
-                           rt::progress(victim) - (t.victim_moved ? 1 : 0),
-                           t.count};
-          rt::judge_last_theft(m, mine);
-          CHECK_FALSE(m->last_theft.from);
-          return victim->spoils_here.load(rt::relaxed);
-        };
+        thief t(theft);
+        rt::P *mine = t.mine, *victim = t.victim;
         using rt::spoils;
-        CHECK(judge(spoils::work, {theft / 100}, mine) == spoils::crumbs);
-        CHECK(judge(spoils::work, {3 * theft}, mine) == spoils::work);
-        CHECK(judge(spoils::crumbs, {3 * theft}, mine) == spoils::crumbs);
-        CHECK(judge(spoils::crumbs_not_judged, {3 * theft}, mine) == spoils::crumbs);
-        CHECK(judge(spoils::crumbs, {5 * theft}, mine) == spoils::work);
-        CHECK(judge(spoils::crumbs_not_judged, {5 * theft}, mine) == spoils::work);
+        CHECK(t.judges(spoils::work, {theft / 100}, mine) == spoils::crumbs);
+        CHECK(t.judges(spoils::work, {3 * theft}, mine) == spoils::work);
+        CHECK(t.judges(spoils::crumbs, {3 * theft}, mine) == spoils::crumbs);
+        CHECK(t.judges(spoils::crumbs_not_judged, {3 * theft}, mine) == spoils::crumbs);
+        CHECK(t.judges(spoils::crumbs, {5 * theft}, mine) == spoils::work);
+        CHECK(t.judges(spoils::crumbs_not_judged, {5 * theft}, mine) == spoils::work);
         // Two, of which another thief took one meanwhile; one, that made another.
-        CHECK(judge(spoils::work, {3 * theft, 2, 2}, mine) == spoils::crumbs);
-        CHECK(judge(spoils::work, {3 * theft, 3, 3}, mine) == spoils::crumbs);
-        CHECK(judge(spoils::work, {3 * theft, 2, 1}, mine) == spoils::work);
-        CHECK(judge(spoils::work, {3 * theft, 1, 2}, mine) == spoils::work);
-        CHECK(judge(spoils::work, {theft / 100, 1, 0}, mine) == spoils::work);
-        CHECK(judge(spoils::crumbs, {5 * theft, 1, 0}, mine) == spoils::crumbs);
+        CHECK(t.judges(spoils::work, {3 * theft, 2, 2}, mine) == spoils::crumbs);
+        CHECK(t.judges(spoils::work, {3 * theft, 3, 3}, mine) == spoils::crumbs);
+        CHECK(t.judges(spoils::work, {3 * theft, 2, 1}, mine) == spoils::work);
+        CHECK(t.judges(spoils::work, {3 * theft, 1, 2}, mine) == spoils::work);
+        CHECK(t.judges(spoils::work, {theft / 100, 1, 0}, mine) == spoils::work);
+        CHECK(t.judges(spoils::crumbs, {5 * theft, 1, 0}, mine) == spoils::crumbs);
         // Something long runs at the victim's.
-        CHECK(judge(spoils::work, {theft / 100, 1, 1, false}, mine) == spoils::work);
-        CHECK(judge(spoils::crumbs, {theft / 100, 1, 1, false}, mine) == spoils::work);
+        CHECK(t.judges(spoils::work, {theft / 100, 1, 1, false}, mine) == spoils::work);
+        CHECK(t.judges(spoils::crumbs, {theft / 100, 1, 1, false}, mine) == spoils::work);
         // It lost its P meanwhile.
-        CHECK(judge(spoils::work, {theft / 100}, victim) == spoils::work);
+        CHECK(t.judges(spoils::work, {theft / 100}, victim) == spoils::work);
       },
       {.procs = 2});
 }
@@ -140,22 +152,11 @@ void runs_quickly(rt::P* p, bool quick) {
 TEST_CASE("crumbs: what was soon done, where very many run") {
   weft::run(
       [] {
-        weft::no_preemption alone;
-        rt::runtime_scope inside;
-        rt::M* m = inside.m();
-        rt::P *mine = m->p.load(rt::relaxed), *victim = p_of(1 - mine->id);
+        thief t(0);
+        rt::P* victim = t.victim;
         auto judge = [&](std::uint64_t us, bool quick) {
-          victim->spoils_here.store(rt::spoils::work, rt::relaxed);
           runs_quickly(victim, quick);
-          m->theft_takes_x8 = 0;
-          m->last_theft = {victim,
-                           mine,
-                           rt::cpu_ticks() - us * rt::cpu_tick_rate.per_us,
-                           rt::dispatches(mine) - 1,
-                           rt::progress(victim) - 1,
-                           1};
-          rt::judge_last_theft(m, mine);
-          return victim->spoils_here.load(rt::relaxed);
+          return t.judges(rt::spoils::work, {us * rt::cpu_tick_rate.per_us}, t.mine);
         };
         bool crumbs = false;  // unless the thread stood still meanwhile
         for (int i = 0; i < 100 && !crumbs; ++i) crumbs = judge(1, true) == rt::spoils::crumbs;
@@ -163,17 +164,19 @@ TEST_CASE("crumbs: what was soon done, where very many run") {
         CHECK(judge(1, false) == rt::spoils::work);
         CHECK(judge(10, true) == rt::spoils::work);
         // So many in a millisecond.
-        auto judge_by_pace = [&](std::uint64_t ran) {
+        auto pace_after = [&](std::uint64_t ran) {
           victim->pace.dispatches.store(rt::dispatches(victim) - ran, rt::relaxed);
           const bool before = victim->pace.quick.load(rt::relaxed);
-          victim->pace.at.store(rt::cpu_ticks() - 1000 * rt::cpu_tick_rate.per_us, rt::relaxed);
-          m->last_theft = {victim, mine, rt::cpu_ticks(), rt::dispatches(mine) - 1, rt::progress(victim) - 1, 1};
-          rt::judge_last_theft(m, mine);
+          const std::uint64_t at = rt::cpu_ticks() - 1000 * rt::cpu_tick_rate.per_us;
+          victim->pace.at.store(at, rt::relaxed);
+          for (int i = 0; i < 100 && victim->pace.at.load(rt::relaxed) == at; ++i) {  // as above
+            t.judges(rt::spoils::work, {0}, t.mine);
+          }
           return std::pair{before, victim->pace.quick.load(rt::relaxed)};
         };
         runs_quickly(victim, false);
-        CHECK(judge_by_pace(100'000) == std::pair{false, true});
-        CHECK(judge_by_pace(2'000) == std::pair{true, false});
+        CHECK(pace_after(100'000) == std::pair{false, true});
+        CHECK(pace_after(2'000) == std::pair{true, false});
       },
       {.procs = 2});
 }

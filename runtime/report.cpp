@@ -3,10 +3,12 @@
 #include "runtime/roomy_stack.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <cxxabi.h>
 #include <new>
 #include <sys/mman.h>
+#include <system_error>
 
 namespace weft::rt {
 
@@ -15,6 +17,19 @@ namespace {
 // The reserve is for one report at a time, when there is no memory to be had: what ends a process then shall be said
 // all the same.
 constinit atomic<bool> reserve_in_use{false};
+
+// A function of weft's that is no template, and so has none of the program's code inlined: _ZN 4weft 5mutex 4lock E.
+bool is_of_the_library(std::string_view mangled) noexcept {
+  const std::size_t begin = mangled.starts_with("_ZNK") ? 4 : 3;
+  if (!mangled.starts_with("_ZN") || !mangled.substr(begin).starts_with("4weft")) return false;
+  for (std::size_t at = begin; at < mangled.size();) {
+    std::size_t length = 0;
+    const auto [digits_end, error] = std::from_chars(&mangled[at], mangled.end(), length);
+    if (error != std::errc()) return mangled[at] == 'E';
+    at = static_cast<std::size_t>(digits_end - mangled.data()) + length;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -45,13 +60,34 @@ report::~report() {
   }
 }
 
-// What is above a call of the scheduler is its business, and what is below a goroutine's own code is the same for all.
+// What is above a call of weft's is its business, and what is below a goroutine's own code is the same for all.
 void report::frames(const trace& t) noexcept {
   if (!memory_) return;
-  std::size_t begin = 0, end = t.size;
-  while (begin < end && find(t.frames[begin]).is_scheduler) ++begin;
-  while (begin < end && find(t.frames[end - 1]).is_scheduler) --end;
+  std::size_t begin = first_shown(t), end = t.size;
+  while (begin < end && find(t.frames[end - 1]).is_own) --end;
   frames(t, begin, end);
+}
+
+std::size_t report::first_shown(const trace& t) noexcept {
+  std::size_t i = 0;
+  while (i < t.size && find(t.frames[i]).is_own) ++i;
+  return i;
+}
+
+std::uint64_t report::hash_of_shown(const trace& t) noexcept {
+  std::uint64_t hash = t.left_out;
+  if (!memory_) return hash;
+  const std::size_t first = first_shown(t);
+  for (std::size_t i = first; i < t.size; ++i) {
+    auto pc = reinterpret_cast<std::uintptr_t>(t.frames[i].pc);
+    if (i == first) {
+      // It called what is not shown, from one place if it could go on at once to take a lock, from another if not.
+      const symbol s = symbol_of(t.frames[i]);
+      if (s.function && is_of_the_library(s.function)) pc -= s.function_offset;
+    }
+    hash = hash_on(hash, pc);
+  }
+  return hash;
 }
 
 void report::all_frames(const trace& t) noexcept { frames(t, 0, t.size); }
@@ -73,8 +109,8 @@ report::place& report::find(trace_frame f) noexcept {
   if (p.at.pc == f.pc && p.at.is_call == f.is_call) return p;
   p = {f, memory_->symbols.find(f.inside()), false, {}};
   std::string_view name = p.what.function ? p.what.function : "";
-  for (std::string_view prefix : {"_ZN4weft2rt", "_ZZN4weft2rt", "_ZN4weft6detail12_GLOBAL__N_113run_user_code"}) {
-    if (name.starts_with(prefix)) p.is_scheduler = true;
+  for (std::string_view prefix : {"_ZN4weft2rt", "_ZZN4weft2rt", "_ZN4weft6detail12_GLOBAL__N_1"}) {
+    if (name.starts_with(prefix)) p.is_own = true;
   }
   return p;
 }

@@ -39,8 +39,10 @@ class report {
 
   // Function, offset, and file with the address that addr2line takes.
   void frame(std::string_view before, trace_frame f) noexcept;
-  void frames(const trace& t) noexcept;  // without the scheduler's at either end
+  void frames(const trace& t) noexcept;  // without the runtime's own at either end
   void all_frames(const trace& t) noexcept;
+  // Of what frames() shows: the same for traces that only differ in how the runtime came to wait where it was called.
+  std::uint64_t hash_of_shown(const trace& t) noexcept;
   void started_by(const void* spawn_pc) noexcept;  // nothing if that is not known
 
   // Of a function or a type, demangled if that is wanted; until the next call.
@@ -56,7 +58,7 @@ class report {
   struct place {
     trace_frame at;
     symbol what;
-    bool is_scheduler = false;
+    bool is_own = false;    // the runtime's, and no function that a program calls
     std::string_view text;  // what frame() says of it; empty: not asked for yet, or there is no room to keep it
   };
   struct memory {
@@ -75,6 +77,7 @@ class report {
   static void* borrow_reserve() noexcept;
 
   place& find(trace_frame f) noexcept;
+  std::size_t first_shown(const trace& t) noexcept;
   std::string_view describe(const place& p) noexcept;
   void frames(const trace& t, std::size_t begin, std::size_t end) noexcept;
   template <class... Args>

@@ -79,14 +79,34 @@ void write_group(report& out, std::span<const seen_goroutine> group, const snaps
   out.line("");
 }
 
-void write_all(report& out, const snapshot& s) noexcept {
-  std::span<seen_goroutine> all = s.goroutines();
+// Calls f(first, size) for each group. Sorts.
+template <class F>
+void for_each_group(std::span<seen_goroutine> all, F f) noexcept {
   std::sort(all.begin(), all.end(), by_key);
-  mapped_list<goroutine_group> groups(all.size());
   for (std::size_t i = 0, end; i < all.size(); i = end) {
     for (end = i + 1; end < all.size() && all[end].key == all[i].key;) ++end;
-    groups.add({i, end - i, all[i].id});
+    f(i, end - i);
   }
+}
+
+// Those whose traces would be shown alike get the same key.
+void put_together(report& out, const snapshot& s) noexcept {
+  std::span<seen_goroutine> all = s.goroutines();
+  for_each_group(all, [&](std::size_t first, std::size_t size) {
+    trace* t = out.scratch();
+    if (!t) return;
+    s.get_trace(all[first], t);
+    if (t->size == 0) return;
+    const std::uint64_t key = all[first].key_with(out.hash_of_shown(*t));
+    for (seen_goroutine& g : all.subspan(first, size)) g.key = key;
+  });
+}
+
+void write_all(report& out, const snapshot& s) noexcept {
+  put_together(out, s);
+  std::span<seen_goroutine> all = s.goroutines();
+  mapped_list<goroutine_group> groups(all.size());
+  for_each_group(all, [&](std::size_t first, std::size_t size) { groups.add({first, size, all[first].id}); });
   std::sort(groups.all().begin(), groups.all().end(), by_size);
   for (const goroutine_group& g : groups.all()) write_group(out, all.subspan(g.begin, g.size), s);
 }

@@ -8,16 +8,6 @@ namespace weft::rt {
 
 namespace {
 
-class key_maker {
- public:
-  void add(std::uint64_t v) noexcept { key_ = hash_on(key_, v); }
-  void add(const void* p) noexcept { add(reinterpret_cast<std::uintptr_t>(p)); }
-  std::uint64_t get() const noexcept { return key_; }
-
- private:
-  std::uint64_t key_ = 0x6a09e667f3bcc908u;
-};
-
 bool is_shown(const G* g) noexcept {
   g_state s = g->state.load(acquire);  // see G::set_state, as below
   return s != g_state::idle && s != g_state::dead && s != g_state::abandoned && !g->is_system();
@@ -29,20 +19,23 @@ std::size_t count_shown() noexcept {
   return n;
 }
 
-std::uint64_t key_of(const seen_goroutine& g, const trace& t) noexcept {
-  key_maker key;
-  key.add(static_cast<std::uint64_t>(g.state));
-  key.add(static_cast<std::uint64_t>(g.reason));
-  key.add(static_cast<std::uint64_t>(g.marks & mark::tied));
-  key.add(g.spawn_pc);
-  for (std::size_t i = 0; i < t.size; ++i) key.add(t.frames[i].pc);
-  key.add(t.left_out);
-  return key.get();
+std::uint64_t hash_of(const trace& t) noexcept {
+  std::uint64_t hash = t.left_out;
+  for (std::size_t i = 0; i < t.size; ++i) hash = hash_on(hash, reinterpret_cast<std::uintptr_t>(t.frames[i].pc));
+  return hash;
 }
 
 constexpr std::size_t longest_trace = 2 + trace::inner + trace::outer;
 
 }  // namespace
+
+std::uint64_t seen_goroutine::key_with(std::uint64_t trace_hash) const noexcept {
+  std::uint64_t key = trace_hash;
+  key = hash_on(key, static_cast<std::uint64_t>(state));
+  key = hash_on(key, static_cast<std::uint64_t>(reason));
+  key = hash_on(key, static_cast<std::uint64_t>(marks & mark::tied));
+  return hash_on(key, reinterpret_cast<std::uintptr_t>(spawn_pc));
+}
 
 class snapshot_taker {
  public:
@@ -63,7 +56,7 @@ class snapshot_taker {
       seen.begun = g->park_frame != nullptr;
       trace_parked(g, &trace_);
     }
-    seen.key = key_of(seen, trace_);
+    seen.key = seen.key_with(hash_of(trace_));
     seen.trace_at = keep_trace(seen.key);
     s_->goroutines_.add(seen);
   }

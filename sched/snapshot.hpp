@@ -27,6 +27,9 @@ struct seen_goroutine {
   char name[sizeof G::name];
 
   bool ran() const noexcept { return state == g_state::running || state == g_state::syscall; }
+
+  // With the hash of a trace: the key.
+  std::uint64_t key_with(std::uint64_t trace_hash) const noexcept;
 };
 
 class snapshot {

@@ -5,10 +5,10 @@
 // each other's writes as they see those of whatever belongs to the P. Taking it may be a load and a store. The P's
 // queue has no thieves either.
 //
-// The only P of a program is alone from the start. One of several is if it finds, on two looks in a row (let_others_in,
-// park.cpp), that all others idle and none was taken in between. It ends when one is taken from the idle list, be it
-// the same again. The other takers of goroutine_locks are plain threads: the first one to enter the runtime ends that
-// part of it, for the rest of the process.
+// The only P of a program is alone from the start. One of several is if it finds, on two looks in a row, 1024
+// dispatches apart, that all others idle and none was taken in between. It ends when one is taken from the idle list,
+// be it the same again. The other takers of goroutine_locks are plain threads: the first one to enter the runtime ends
+// that part of it, for the rest of the process.
 //
 //     the P's M                      who takes a P; a plain thread, the first time
 //     E1  depth = 1                  C1  the flags = false
@@ -170,6 +170,7 @@ void until_all_are_aware(const M* m) noexcept {
 }
 
 void look_whether_alone(P* p) noexcept {
+  p->alone_look_at = dispatches(p) + others_every;
   if (barriers_are_symmetric) return;
   const std::uint64_t taken = sched.ps_taken.load(relaxed);
   if (std::exchange(p->taken_before, taken) != taken || p->runq.unshared()) return;

@@ -3,20 +3,23 @@
 #pragma once
 
 #include "runtime/lock.hpp"
+#include "sched/p.hpp"
 
 #include <cstdint>
 
 namespace weft::rt {
 
 struct M;
-struct P;
 
 // --- for the scheduler
 
 // While the world is stopped, or nothing runs yet: there are so many Ps.
 void begin_alone(std::uint32_t procs) noexcept;
-// By p's owner, now and then: it may be alone by now.
+// By p's owner: it may be alone by now. So many dispatches apart.
 WEFT_NOINLINE void look_whether_alone(P* p) noexcept;
+inline void look_now_and_then_whether_alone(P* p) noexcept {
+  if (dispatches(p) >= p->alone_look_at) look_whether_alone(p);
+}
 
 // A P is taken from the idle list. Under sched.mutex.
 void others_come() noexcept;

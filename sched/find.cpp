@@ -198,6 +198,15 @@ bool all_serve_themselves() noexcept {
   return true;
 }
 
+// Before D1, so that nobody rouses it for what is no crumbs any more.
+bool begins_to_stay_away(M* m) noexcept {
+  const bool away = m->help.begin_doze(work_done_now());
+  if (away) hold_all_to_be_crumbs();
+  return away;
+}
+
+bool needs_no_help(M* m) noexcept { return m->help.stays_away(work_done_now()) || all_serve_themselves(); }
+
 // Dozing. Two goroutines that talk to each other on one P make work ready a million times a second that the P will do
 // itself in a moment. If each M that comes to help and finds nothing goes to sleep, the next such wake-up wakes a
 // thread again, and so on: half of the time goes into waking and sleeping. So an M that was wanted, span, and found
@@ -215,15 +224,20 @@ bool all_serve_themselves() noexcept {
 //     while its P computes waits for the end of a sleep and D4, `doze_time`; so do crumbs (steal.cpp), or twice as
 //     long if their P turned from short goroutines to a long one just now. Nothing is lost, as S3 comes after all.
 //
+// Where help was of no use lately the dozer stays away (help_trial.cpp). It passes by D2 then, and sleeps on whatever
+// it sees: all that is ready waits for the end of a sleep and D4, and the ends of sleeps for that the P that runs is
+// quick no more, or for one that is roused.
+//
 // True: the M has a P again, there may be work.
 bool doze(M* m) noexcept {
   if (m->pins != 0) return false;  // they would not end its sleep
   while (may_doze()) {
+    const bool away = begins_to_stay_away(m);
     M* nobody = nullptr;
     if (!sched.dozer.compare_exchange_strong(nobody, m, seq_cst, relaxed)) return false;  // D1
     barrier_to_who_is_alone();                                                            // S2b
-    if (look_beyond_next() != queued::work) {                                             // D2
-      while (!m->parked.sleep_until(nanotime() + doze_time) && all_serve_themselves() && may_doze()) {}
+    if (away || look_beyond_next() != queued::work) {                                     // D2
+      while (!m->parked.sleep_until(nanotime() + doze_time) && needs_no_help(m) && may_doze()) {}
     }
     M* me = m;
     if (!sched.dozer.compare_exchange_strong(me, nullptr, seq_cst, relaxed)) m->parked.sleep();  // D3
@@ -468,6 +482,7 @@ G* find_runnable(M* m, place* from) noexcept {
       stop_for_the_world(m);
       continue;
     }
+    look_now_and_then_whether_alone(p);
     nanos now = 0;
     bool ran_timer = false;
     if (G* g = look_as_planned(p, &now, &ran_timer)) return g;

@@ -11,6 +11,7 @@
 #include "runtime/random.hpp"
 #include "runtime/stack.hpp"
 #include "runtime/way_back.hpp"
+#include "sched/help_trial.hpp"
 
 #include <cstdint>
 #include <pthread.h>
@@ -88,6 +89,7 @@ struct alignas(cache_line) M : thread_state {
 
   theft last_theft;                  // this M
   std::uint64_t theft_takes_x8 = 0;  // this M: in cpu_ticks, a running average
+  help_trial help;                   // this M: of its dozes
 
   ways_back left;        // this M: of who left it last
   deadline_clock clock;  // this M

@@ -116,7 +116,9 @@ struct alignas(cache_line) P {
   // Owner, let_others_in (park.cpp): count.inherited when it looks next, and sched_tick when it last did.
   std::uint64_t others_at = others_every;
   std::uint64_t looked_in_slice = 0;
-  std::uint64_t taken_before = 0;  // sched.ps_taken then
+
+  // Owner, look_whether_alone: dispatches(p) when it looks next, and sched.ps_taken when it last did.
+  std::uint64_t alone_look_at = 0, taken_before = 0;
 
   // Owner: who waited for a task's end here last, and for how many in a row; null: one was started since.
   struct {

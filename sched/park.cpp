@@ -33,7 +33,7 @@ inline bool must_visit_scheduler(const M* m, const P* p) noexcept {
 // would only lose its place to the chain's beginning, which then works ahead.
 WEFT_NOINLINE G* let_others_in(P* p, G* next) noexcept {
   p->others_at = p->count.inherited.get() + others_every;
-  look_whether_alone(p);
+  look_now_and_then_whether_alone(p);
   const std::uint64_t slice = p->sched_tick.load(relaxed);
   const bool ring_is_served = std::exchange(p->looked_in_slice, slice) != slice;
   G* g = ring_is_served ? nullptr : p->runq.get_from_ring();
@@ -306,8 +306,9 @@ namespace {
 }
 
 void queue_again(G* g, void*) noexcept {
-  put_last(owner_of(g)->p.load(relaxed), g);      // A1
-  if (sched.idle_ps.load(seq_cst) != 0) wakep();  // A2
+  P* p = owner_of(g)->p.load(relaxed);
+  put_last(p, g);                                                  // A1
+  if (sched.idle_ps.load(seq_cst) != 0) wakep(more_than_next(p));  // A2
 }
 
 }  // namespace

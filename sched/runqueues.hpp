@@ -45,8 +45,8 @@ inline help runqput_next(P* p, G* g) noexcept {
 
 // g, which p's owner took from p's queue, goes to its tail. Nobody could see it meanwhile, so it is made ready anew.
 inline void put_back(P* p, G* g) noexcept {
-  runqput(p, g);                                  // A1
-  if (sched.idle_ps.load(seq_cst) != 0) wakep();  // A2
+  runqput(p, g);                                                   // A1
+  if (sched.idle_ps.load(seq_cst) != 0) wakep(more_than_next(p));  // A2
 }
 
 // What is next on p goes behind those in its ring.

@@ -28,9 +28,9 @@
 //     becomes the dozer, or comes to S3. The model is tests/model/wake.pml, -DCRUMBS.
 //
 // What crumbs are is not part of the protocol: everybody may see another answer at any time, so relaxed loads and
-// stores do. Only for what `go`, a channel or an unlock makes ready one by one does the dozer sleep on: a yield, the
-// poller or a close end its doze. What flows over from a ring of crumbs into the global queue waits for D4, too, as
-// more than 100 of them come there at once.
+// stores do. Only for what `go`, a yield, a channel or an unlock makes ready one by one does the dozer sleep on: the
+// poller, or an event that is set, ends its doze. What flows over from a ring of crumbs into the global queue waits for
+// D4, too, as more than 100 of them come there at once.
 
 #include "sched/steal.hpp"
 
@@ -129,6 +129,13 @@ bool is_quick(P* p) noexcept {
 }
 
 }  // namespace
+
+void hold_all_to_be_crumbs() noexcept {
+  const std::uint32_t n = sched.procs.load(acquire);
+  for (std::uint32_t i = 0; i < n; ++i) {
+    if (!sched.idle_mask.has(i)) set_spoils(sched.all_ps[i].load(acquire), spoils::crumbs);
+  }
+}
 
 bool serves_itself(P* p) noexcept {
   if (!p->runq.ring_empty()) return p->spoils_here.load(relaxed) != spoils::work && is_quick(p);

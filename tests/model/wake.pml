@@ -13,8 +13,8 @@
  *   - no P is lost: each idles, or is held by an M that computes
  *   - nobody is counted as spinning, nobody is the dozer, nobody waits for anything but a wake-up
  * sysmon's other duties, which would find stranded work after 10 ms, are left out: the protocol has to do without.
- *   - -DDELAY: a doze ends only by a wake-up, or when nothing else moves; then, if a P idles, no work lies in the global
- *     queue or in a ring ("more than runnext is not delayed")
+ *   - -DDELAY: a doze ends only by a wake-up, or when nothing else moves, and nobody stays away (sched/help_trial.cpp);
+ *     then, if a P idles, no work lies in the global queue or in a ring ("more than runnext is not delayed")
  *   - with -DBURST, too: who came back from the poller may promise to do it all (sched/burst.cpp); whether its last
  *     bursts were short is decided at random, and so is when sysmon takes a promise over
  *   - with -DCRUMBS, what a P holds may be crumbs (sched/steal.cpp); whether it is, each look answers at random

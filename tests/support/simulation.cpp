@@ -194,8 +194,9 @@ std::string simulation::all_sleep() {
     if (work_in_rings(0)) return "a goroutine is queued, no thread can be had, and one sleeps in the poller";
     if (look_at_queues() != queued::nothing) return "";
   }
-  if (sched.dozer.load(relaxed))
-    return work_in_rings(crumbs_in_doze_) ? "a goroutine is queued, and somebody dozes" : "";
+  const M* dozer = sched.dozer.load(relaxed);
+  if (dozer && dozer->help.is_away()) return "";  // whatever is ready waits for the end of the doze
+  if (dozer) return work_in_rings(crumbs_in_doze_) ? "a goroutine is queued, and somebody dozes" : "";
   if (look_at_queues() != queued::nothing) return "a goroutine is queued, a P idles, and everybody sleeps";
   // Later ones are sysmon's (timer_wants_poller).
   nanos timer = earliest_timer();

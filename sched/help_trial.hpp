@@ -1,0 +1,41 @@
+// Whether one P alone does as much as several (help_trial.cpp).
+#pragma once
+
+#include <cstdint>
+
+namespace weft::rt {
+
+// What all Ps together have done by some time.
+struct work_done {
+  std::uint64_t at = 0;          // cpu_ticks
+  std::uint64_t dispatches = 0;  // goroutines that were run
+  std::uint64_t readied = 0;     // and that were put into rings
+  bool by_one_p = false;         // all others idle at that time
+};
+work_done work_done_now() noexcept;
+
+// What an M finds out in its dozes. It knows nothing of what others find out.
+class help_trial {
+ public:
+  // It is about to doze. True: it stays away, whatever is ready, until somebody rouses it.
+  bool begin_doze(const work_done& now) noexcept;
+
+  // Nobody has roused it for as long as a doze takes. True: it goes on to stay away.
+  bool stays_away(const work_done& now) noexcept;
+
+  bool is_away() const noexcept { return phase_ != phase::helps; }
+
+ private:
+  enum class phase : std::uint8_t { helps, settles, without, of_no_use };
+
+  void begin(phase p, const work_done& now) noexcept;
+
+  phase phase_ = phase::helps;
+  std::uint32_t dozes_ = 0;  // in this phase
+  work_done began_;          // this phase, or its last look
+  std::uint32_t slow_ = 0;   // looks in a row that saw less done
+  std::uint64_t until_ = 0;  // cpu_ticks: how long the last verdict holds
+  double with_ = 0, without_ = 0;
+};
+
+}  // namespace weft::rt

@@ -1,0 +1,173 @@
+// Whether the help of one more P is of use (sched/help_trial.cpp).
+//
+// Kills these mutants (tests/mutants): help-*.
+
+#include "sched/help_trial.hpp"
+
+#include "runtime/deadline_clock.hpp"
+#include "tests/sched/helpers.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace weft::test;
+
+namespace {
+
+// A helper and what goes on around it. Rates are goroutines that run in a microsecond.
+struct helper {
+  rt::help_trial trial;
+  rt::work_done done{.at = 1'000'000'000, .by_one_p = true};
+
+  void pass(std::uint64_t us, std::uint64_t goroutines_per_us) {
+    done.at += us * rt::cpu_tick_rate.per_us;
+    done.dispatches += us * goroutines_per_us;
+    done.readied += us * goroutines_per_us;
+  }
+
+  // It is called each 50 us, until it stays away; at most so often.
+  bool is_called(int times, std::uint64_t goroutines_per_us) {
+    for (int i = 0; i < times; ++i) {
+      if (trial.begin_doze(done)) return true;
+      pass(50, goroutines_per_us);
+    }
+    return false;
+  }
+
+  // For how many dozes it stays away, at most 1000.
+  int stays_for(std::uint64_t goroutines_per_us) {
+    for (int dozes = 1; dozes < 1000; ++dozes) {
+      pass(100, goroutines_per_us);
+      if (!trial.stays_away(done)) return dozes;
+    }
+    return 1000;
+  }
+
+  // It has found out that it does not help: the other P does 20 without it.
+  void is_of_no_use() {
+    REQUIRE(is_called(20, 20));
+    for (int i = 0; i < 5; ++i) {
+      pass(100, 20);
+      REQUIRE(trial.stays_away(done));
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("help: who is called again and again stays away for a while, to compare") {
+  helper h;
+  CHECK(h.is_called(20, 20));
+
+  SECTION("and for long if it makes no difference") {
+    const int dozes = h.stays_for(20);
+    CHECK(dozes > 200);
+    CHECK(dozes < 220);
+    CHECK(h.is_called(20, 20));  // then once more
+  }
+  SECTION("and for long if it is in the way") { CHECK(h.stays_for(40) > 200); }
+  SECTION("and comes if it helps, for long") {
+    CHECK(h.stays_for(15) < 10);
+    CHECK_FALSE(h.is_called(390, 20));
+    CHECK(h.is_called(40, 20));
+  }
+  SECTION("and, if it is roused, begins to measure anew") {
+    for (int i = 0; i < 2; ++i) {
+      h.pass(100, 15);
+      CHECK(h.trial.stays_away(h.done));
+    }
+    h.pass(100, 30);  // roused
+    CHECK(h.trial.begin_doze(h.done));
+    CHECK(h.stays_for(15) < 10);
+  }
+}
+
+TEST_CASE("help: who is called now and then comes") {
+  helper h;
+  for (int i = 0; i < 100; ++i) {
+    CHECK_FALSE(h.is_called(1, 20));
+    h.pass(900, 20);
+  }
+}
+
+TEST_CASE("help: where goroutines are long, the helper comes") {
+  helper h;
+  CHECK_FALSE(h.is_called(1000, 3));
+}
+
+TEST_CASE("help: where three run, the helper comes") {
+  helper h;
+  h.done.by_one_p = false;
+  CHECK_FALSE(h.is_called(1000, 20));
+}
+
+TEST_CASE("help: who stays away comes when goroutines become long") {
+  helper h;
+  SECTION("while it compares") { CHECK(h.is_called(20, 20)); }
+  SECTION("afterwards") { h.is_of_no_use(); }
+  CHECK(h.stays_for(3) == 1);
+  CHECK_FALSE(h.trial.begin_doze(h.done));
+}
+
+TEST_CASE("help: who stays away comes when others take Ps") {
+  helper h;
+  h.is_of_no_use();
+  h.done.by_one_p = false;
+  CHECK(h.stays_for(20) == 1);
+}
+
+TEST_CASE("help: who stays away comes when less gets done, twice in a row") {
+  helper h;
+  h.is_of_no_use();
+  for (int i = 0; i < 3; ++i) {
+    h.pass(100, 10);
+    CHECK(h.trial.stays_away(h.done));
+    h.pass(100, 20);
+    CHECK(h.trial.stays_away(h.done));
+  }
+  CHECK(h.stays_for(10) == 2);
+  CHECK(h.is_called(20, 10));  // and compares at once
+}
+
+TEST_CASE("help: who is roused for something else stays away afterwards") {
+  helper h;
+  h.is_of_no_use();
+  h.pass(1000, 5);  // it ran that
+  CHECK(h.trial.begin_doze(h.done));
+  CHECK(h.stays_for(20) > 150);
+}
+
+namespace {
+
+// Goroutines that do nothing, a thousand at a time, until nobody has taken a P for 3 ms. False: that was never so.
+bool run_empty_ones_until_left_alone() {
+  auto taken = [] {
+    rt::lock_guard hold(rt::sched.mutex);
+    return rt::sched.ps_taken.load(rt::relaxed);
+  };
+  const auto give_up = clock::now() + late;
+  auto since = clock::now();
+  for (auto before = taken(); clock::now() < give_up;) {
+    weft::wait_group all;
+    for (int i = 0; i < 1000; ++i) all.go([] {});
+    all.wait();
+    if (const auto t = taken(); std::exchange(before, t) != t) since = clock::now();
+    if (clock::now() - since > 3ms) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("help: nobody comes to many that are empty, but to those behind one that is long") {
+  weft::run(
+      [] {
+        for (int i = 0; i < 5; ++i) {
+          REQUIRE(run_empty_ones_until_left_alone());
+          std::atomic<bool> ran{false};
+          weft::go([&] { ran = true; });
+          weft::go([] {});  // the next to run, for which nobody comes so soon
+          weft::no_preemption stays;
+          CHECK(stay_until(ran));
+        }
+      },
+      {.procs = 2});
+}

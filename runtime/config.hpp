@@ -31,7 +31,7 @@ namespace weft::rt {
 // all the time.
 #if defined(WEFT_INTERLEAVE)
 inline constexpr std::uint32_t run_queue_size = 4, others_every = 3, global_queue_every = 5;
-inline constexpr std::uint32_t short_bursts_at_first = 2;
+inline constexpr std::uint32_t short_bursts_at_first = 2, collisions_per_look = 2;
 inline constexpr std::size_t free_blocks_at_most = 0;  // memory that is freed goes by the tests' operator delete
 inline constexpr std::uint32_t cold_behind = 2;
 #else
@@ -39,6 +39,7 @@ inline constexpr std::uint32_t run_queue_size = 256;       // a ring; what does 
 inline constexpr std::uint32_t others_every = 1024;        // inherited dispatches: two turns in one slice let others in
 inline constexpr std::uint32_t global_queue_every = 61;    // time slices: then the global queue comes first
 inline constexpr std::uint32_t short_bursts_at_first = 8;  // before a promise (burst.cpp)
+inline constexpr std::uint32_t collisions_per_look = 64;   // of two Ps at channels (help_trial.cpp)
 inline constexpr std::size_t free_blocks_at_most = 1024;   // in the cache of a P
 // Who has waited behind that many in the global queue is hardly in a cache any more, nor its page in the TLB.
 inline constexpr std::uint32_t cold_behind = 192;

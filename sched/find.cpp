@@ -407,13 +407,30 @@ G* take_shared(M* m, P* p, nanos* now) noexcept {
   return nullptr;
 }
 
-// Nothing anywhere. Gives the P up, and looks everywhere once more before it sleeps. Null: to be looked for again, as
-// the M has a P once more, or stopm gives it one.
-G* sleep_without_p(M* m, P* p, thief_takes* what) noexcept {
+// Two Ps meet at channels: does this one help? If not, or to find that out, m leaves what is ready here to the other,
+// by the global queue, and goes to doze. While goroutines are moved, an M at S3 may see them nowhere: m is counted as
+// spinning, and its own D4 or S3 follows.
+bool leaves(M* m, P* p) noexcept {
+  m->collides = false;
+  if (m->pins != 0 || poller_is_wanted(forever) || sched.dozer.load(relaxed)) return false;  // it would not doze
+  if (!m->help.leaves(work_done_now())) return false;
+  if (!m->spinning.load(relaxed)) start_spinning(m);
+  sched.help_wanted.store(true, relaxed);
+  lock_guard hold(sched.mutex);
+  bool inherit;
+  while (G* g = p->runq.get(&inherit)) global_put(g);
+  return true;
+}
+
+enum class after : bool { nothing_was_found, its_work_was_left };
+
+// Gives the P up, and looks everywhere once more before it sleeps. Null: to be looked for again, as the M has a P once
+// more, or stopm gives it one.
+G* sleep_without_p(M* m, P* p, after why, thief_takes* what) noexcept {
   {
     lock_guard hold(sched.mutex);
     if (sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) return nullptr;
-    if (G* g = global_get(p, 0)) return g;
+    if (G* g = why == after::nothing_was_found ? global_get(p, 0) : nullptr) return g;
     releasep(m);
     idle_p_put(p);  // S1
   }
@@ -483,6 +500,10 @@ G* find_runnable(M* m, place* from) noexcept {
       continue;
     }
     look_now_and_then_whether_alone(p);
+    if (WEFT_UNLIKELY(m->collides) && leaves(m, p)) {
+      if (G* g = sleep_without_p(m, p, after::its_work_was_left, &what)) return g;
+      continue;
+    }
     nanos now = 0;
     bool ran_timer = false;
     if (G* g = look_as_planned(p, &now, &ran_timer)) return g;
@@ -497,7 +518,7 @@ G* find_runnable(M* m, place* from) noexcept {
       if (r.g) return r.g;
       if (r.ran_timers) continue;
     }
-    if (G* g = sleep_without_p(m, p, &what)) return g;
+    if (G* g = sleep_without_p(m, p, after::nothing_was_found, &what)) return g;
   }
 }
 

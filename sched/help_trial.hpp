@@ -1,4 +1,4 @@
-// Whether one P alone does as much as several (help_trial.cpp).
+// Whether one P alone does as much as two (help_trial.cpp).
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,14 @@ namespace weft::rt {
 struct work_done {
   std::uint64_t at = 0;          // cpu_ticks
   std::uint64_t dispatches = 0;  // goroutines that were run
-  std::uint64_t readied = 0;     // and that were put into rings
-  bool by_one_p = false;         // all others idle at that time
+  std::uint64_t readied = 0;     // that were put into rings
+  std::uint64_t values = 0;      // that went through channels at once
+  std::uint64_t collisions = 0;  // of two Ps at a channel
+  std::uint32_t busy_ps = 0;     // at that time
 };
 work_done work_done_now() noexcept;
 
-// What an M finds out in its dozes. It knows nothing of what others find out.
+// What an M finds out. It knows nothing of what others find out.
 class help_trial {
  public:
   // It is about to doze. True: it stays away, whatever is ready, until somebody rouses it.
@@ -25,17 +27,23 @@ class help_trial {
 
   bool is_away() const noexcept { return phase_ != phase::helps; }
 
+  // It holds a P, and collides with others. True: it gives that up, and dozes.
+  bool leaves(const work_done& now) noexcept;
+
  private:
   enum class phase : std::uint8_t { helps, settles, without, of_no_use };
 
   void begin(phase p, const work_done& now) noexcept;
+  void judge(const work_done& now) noexcept;
 
   phase phase_ = phase::helps;
   std::uint32_t dozes_ = 0;  // in this phase
-  work_done began_;          // this phase, or its last look
   std::uint32_t slow_ = 0;   // looks in a row that saw less done
-  std::uint64_t until_ = 0;  // cpu_ticks: how long the last verdict holds
+  work_done began_;          // this phase, or its last look
+  work_done collided_;       // when it began to look at collisions
   double with_ = 0, without_ = 0;
+  std::uint64_t until_ = 0;  // cpu_ticks: how long the last verdict holds
+  std::uint64_t holds_ = 0;  // the same, in ticks, if that was that it helps
 };
 
 }  // namespace weft::rt

@@ -61,6 +61,11 @@ struct alignas(cache_line) M : thread_state {
   // itself. Written by this M only.
   atomic<std::uint32_t> outside_at{0};
 
+  // Values that went through channels at once, and how often one had to wait for another P, or begin anew. Written by
+  // this M only.
+  atomic<std::uint64_t> values{0}, collisions{0};
+  bool collides = false;  // this M: so many since its dispatcher last looked
+
   atomic<P*> p{nullptr};         // this M; whoever detaches its P
   P* next_p = nullptr;           // whoever wakes this M passes it a P
   P* syscall_p = nullptr;        // this M: the P it left behind

@@ -2,6 +2,7 @@
 
 #include "api/src/chan_core.hpp"
 #include "api/src/support.hpp"
+#include "sched/collisions.hpp"
 #include "sched/park.hpp"
 #include "weft/time.hpp"
 
@@ -116,6 +117,7 @@ WEFT_NOINLINE chan_status operate(chan_core* c, void* value, std::int64_t timeou
     return wait_for<op>(m, run, c, value, timeout);
   }
   c->mutex.release_lock();
+  if (m && s == chan_status::done) rt::count_value(m);
   if (to_wake) wake(m, to_wake);
   rt::leave_runtime(m);
   return s;
@@ -134,6 +136,7 @@ WEFT_NOINLINE chan_status wake_and_leave(rt::M* m, waiter* w) noexcept {
 template <const operation& op>
 WEFT_NOINLINE chan_status retry_slow(rt::M* m, chan_core* c, void* value, std::int64_t timeout, bool lock_wanted) {
   if (lock_wanted) c->mutex.wake_sleeper();
+  rt::count_collision(m);
   rt::leave_runtime(m);
   return operate<op>(c, value, timeout);
 }
@@ -175,6 +178,7 @@ chan_status operate_fast(chan_core* c, void* value, std::int64_t timeout) {
   bool done = op.send ? c->send_word(value, &served) : c->recv_word(value, &served);
   bool lock_wanted = c->mutex.give_back();
   if (WEFT_UNLIKELY(!done)) return retry_slow<op>(m, c, value, timeout, lock_wanted);
+  rt::count_value(m);
   if (WEFT_UNLIKELY(lock_wanted)) return wake_both_and_leave(m, c, served);
   if (served) return wake_and_leave(m, served);
   rt::leave_runtime(m);

@@ -5,8 +5,12 @@
 #include "sched/help_trial.hpp"
 
 #include "runtime/deadline_clock.hpp"
+#include "runtime/sanitizer.hpp"
 #include "tests/sched/helpers.hpp"
 #include "tests/support/catch.hpp"
+
+#include <algorithm>
+#include <vector>
 
 using namespace weft::test;
 
@@ -15,7 +19,7 @@ namespace {
 // A helper and what goes on around it. Rates are goroutines that run in a microsecond.
 struct helper {
   rt::help_trial trial;
-  rt::work_done done{.at = 1'000'000'000, .by_one_p = true};
+  rt::work_done done{.at = 1'000'000'000, .busy_ps = 1};
 
   void pass(std::uint64_t us, std::uint64_t goroutines_per_us) {
     done.at += us * rt::cpu_tick_rate.per_us;
@@ -80,6 +84,13 @@ TEST_CASE("help: who is called again and again stays away for a while, to compar
   }
 }
 
+TEST_CASE("help: who is roused while it compares, and works for long, does not go on with that") {
+  helper h;
+  REQUIRE(h.is_called(20, 20));
+  h.pass(3000, 20);
+  CHECK_FALSE(h.trial.begin_doze(h.done));
+}
+
 TEST_CASE("help: who is called now and then comes") {
   helper h;
   for (int i = 0; i < 100; ++i) {
@@ -95,7 +106,7 @@ TEST_CASE("help: where goroutines are long, the helper comes") {
 
 TEST_CASE("help: where three run, the helper comes") {
   helper h;
-  h.done.by_one_p = false;
+  h.done.busy_ps = 2;
   CHECK_FALSE(h.is_called(1000, 20));
 }
 
@@ -110,7 +121,7 @@ TEST_CASE("help: who stays away comes when goroutines become long") {
 TEST_CASE("help: who stays away comes when others take Ps") {
   helper h;
   h.is_of_no_use();
-  h.done.by_one_p = false;
+  h.done.busy_ps = 2;
   CHECK(h.stays_for(20) == 1);
 }
 
@@ -127,6 +138,53 @@ TEST_CASE("help: who stays away comes when less gets done, twice in a row") {
   CHECK(h.is_called(20, 10));  // and compares at once
 }
 
+TEST_CASE("help: who collides with another P leaves, to compare") {
+  helper h;
+  h.done.busy_ps = 2;
+  auto leaves = [&](std::uint64_t collisions, std::uint64_t values_per_us, std::uint64_t goroutines_per_us = 1) {
+    for (int i = 0; i < 20; ++i) {
+      if (h.trial.leaves(h.done)) return true;
+      h.pass(50, goroutines_per_us);
+      h.done.values += 50 * values_per_us;
+      h.done.collisions += collisions;
+    }
+    return false;
+  };
+  auto stays_for = [&](std::uint64_t values_per_us) {
+    h.done.busy_ps = 1;
+    for (int dozes = 1; dozes < 1000; ++dozes) {
+      h.done.values += 100 * values_per_us;
+      h.pass(100, 1);
+      if (!h.trial.stays_away(h.done)) return dozes;
+    }
+    return 1000;
+  };
+
+  SECTION("and stays away if the other does as much alone") {
+    REQUIRE(leaves(20, 50));
+    CHECK(stays_for(50) > 200);
+  }
+  SECTION("and comes if it helps, and leaves more and more seldom") {
+    std::uint64_t pause_us = 20'000;
+    for (int i = 0; i < 8; ++i) {
+      REQUIRE(leaves(20, 50));
+      CHECK(stays_for(20) < 10);
+      h.done.busy_ps = 2;
+      h.pass(pause_us - 2000, 0);
+      CHECK_FALSE(leaves(20, 50));
+      h.pass(2000, 0);
+      pause_us = std::min<std::uint64_t>(2 * pause_us, 320'000);
+    }
+  }
+  SECTION("but not if they collide now and then") { CHECK_FALSE(leaves(10, 50)); }
+  SECTION("nor if the values are few") { CHECK_FALSE(leaves(20, 5)); }
+  SECTION("nor if goroutines run for long each time") { CHECK_FALSE(leaves(20, 50, 0)); }
+  SECTION("nor beside a third P") {
+    h.done.busy_ps = 3;
+    CHECK_FALSE(leaves(20, 50));
+  }
+}
+
 TEST_CASE("help: who is roused for something else stays away afterwards") {
   helper h;
   h.is_of_no_use();
@@ -137,27 +195,59 @@ TEST_CASE("help: who is roused for something else stays away afterwards") {
 
 namespace {
 
-// Goroutines that do nothing, a thousand at a time, until nobody has taken a P for 3 ms. False: that was never so.
+// Goroutines that do nothing, a thousand at a time, until nobody has taken a P for many times. False: that was never
+// so.
 bool run_empty_ones_until_left_alone() {
   auto taken = [] {
     rt::lock_guard hold(rt::sched.mutex);
     return rt::sched.ps_taken.load(rt::relaxed);
   };
   const auto give_up = clock::now() + late;
-  auto since = clock::now();
-  for (auto before = taken(); clock::now() < give_up;) {
-    weft::wait_group all;
-    for (int i = 0; i < 1000; ++i) all.go([] {});
-    all.wait();
-    if (const auto t = taken(); std::exchange(before, t) != t) since = clock::now();
-    if (clock::now() - since > 3ms) return true;
+  int times = 0;
+  for (auto before = taken(); times < 60 && clock::now() < give_up; ++times) {
+    std::vector<weft::task<void>> all;
+    for (int i = 0; i < 1000; ++i) all.push_back(weft::spawn([] {}));
+    for (auto& each : all) each.join();
+    if (const auto t = taken(); std::exchange(before, t) != t) times = 0;
   }
-  return false;
+  return times == 60;
 }
+
+// Eight send through a channel what eight others receive, on two Ps, until they are on one for some milliseconds.
+// False: they never were.
+bool meet_at_a_channel_until_one_leaves() {
+  weft::chan<int> c(128);
+  std::atomic<bool> over{false};
+  weft::wait_group senders, receivers;
+  for (int i = 0; i < 8; ++i) {
+    senders.go([&, c] {
+      while (!over) c.send(1);
+    });
+    receivers.go([c] {
+      while (c.recv()) {}
+    });
+  }
+  const bool one_left = weft::blocking([] {
+    int looks = 0;
+    return stay_until([&] {
+      looks = rt::sched.idle_ps.load(rt::relaxed) == 1 ? looks + 1 : 0;
+      return looks == 60;
+    });
+  });
+  over = true;
+  senders.wait();
+  c.close();
+  receivers.wait();
+  return one_left;
+}
+
+// Where goroutines and values take many times as long.
+bool is_sanitized() { return rt::asan_running() || rt::tsan_running(); }
 
 }  // namespace
 
 TEST_CASE("help: nobody comes to many that are empty, but to those behind one that is long") {
+  if (is_sanitized()) return;
   weft::run(
       [] {
         for (int i = 0; i < 5; ++i) {
@@ -168,6 +258,15 @@ TEST_CASE("help: nobody comes to many that are empty, but to those behind one th
           weft::no_preemption stays;
           CHECK(stay_until(ran));
         }
+      },
+      {.procs = 2});
+}
+
+TEST_CASE("help: of two Ps that meet at a channel all the time one leaves") {
+  if (is_sanitized()) return;
+  weft::run(
+      [] {
+        for (int i = 0; i < 5; ++i) CHECK(meet_at_a_channel_until_one_leaves());
       },
       {.procs = 2});
 }

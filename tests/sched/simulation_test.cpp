@@ -83,6 +83,31 @@ TEST_CASE("simulation: nobody sleeps beside goroutines that are ready") {
   }
 }
 
+// Ps that collide at a channel leave what they have ready to each other (help_trial.cpp).
+TEST_CASE("simulation: nobody sleeps beside goroutines that another P has left") {
+  for (std::uint64_t seed = 0; seed < seeds(500); ++seed) {
+    INFO("seed " << seed);
+    REQUIRE(simulate(seed, [](simulation& s) {
+              constexpr int each = 4, values = 8;
+              weft::wait_group senders, receivers;
+              chan<int> c(3);
+              for (int i = 0; i < each; ++i) {
+                senders.go([&, c] {
+                  for (int k = 0; k < values; ++k) {
+                    c.send(k);
+                    if (s.one_in(4)) weft::yield();
+                  }
+                });
+                receivers.go([c] {
+                  for (int k = 0; k < values; ++k) c.recv();
+                });
+              }
+              senders.wait();
+              receivers.wait();
+            }) == "");
+  }
+}
+
 TEST_CASE("simulation: nobody sleeps beside goroutines that a plain thread makes ready") {
   for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
     INFO("seed " << seed);

@@ -185,7 +185,7 @@ TEST_CASE("crumbs: a P serves them itself while it runs very many, and nothing t
   weft::run(
       [] {
         sleeper one, another;
-        weft::sleep(a_moment);
+        while (weft::runtime_stats().waiting < 2) weft::sleep(a_moment);
         rt::runtime_scope inside;
         rt::P* mine = inside.m()->p.load(rt::relaxed);
         CHECK(rt::serves_itself(mine));

@@ -200,12 +200,18 @@ bool all_serve_themselves() noexcept {
 
 // Before D1, so that nobody rouses it for what is no crumbs any more.
 bool begins_to_stay_away(M* m) noexcept {
+  if (sched.dozer.load(relaxed)) return false;  // there can be only one
   const bool away = m->help.begin_doze(work_done_now());
-  if (away) hold_all_to_be_crumbs();
+  if (away) hold_all_to_be(spoils::crumbs);
   return away;
 }
 
-bool needs_no_help(M* m) noexcept { return m->help.stays_away(work_done_now()) || all_serve_themselves(); }
+bool stays_away(M* m) noexcept {
+  if (!m->help.is_away()) return false;
+  if (m->help.stays_away(work_done_now())) return true;
+  hold_all_to_be(spoils::work);  // those who come with it shall not judge that it is not
+  return false;
+}
 
 // Dozing. Two goroutines that talk to each other on one P make work ready a million times a second that the P will do
 // itself in a moment. If each M that comes to help and finds nothing goes to sleep, the next such wake-up wakes a
@@ -229,15 +235,16 @@ bool needs_no_help(M* m) noexcept { return m->help.stays_away(work_done_now()) |
 // quick no more, or for one that is roused.
 //
 // True: the M has a P again, there may be work.
-bool doze(M* m) noexcept {
+bool doze(M* m, std::uint32_t left_behind) noexcept {
   if (m->pins != 0) return false;  // they would not end its sleep
   while (may_doze()) {
     const bool away = begins_to_stay_away(m);
     M* nobody = nullptr;
-    if (!sched.dozer.compare_exchange_strong(nobody, m, seq_cst, relaxed)) return false;  // D1
-    barrier_to_who_is_alone();                                                            // S2b
-    if (away || look_beyond_next() != queued::work) {                                     // D2
-      while (!m->parked.sleep_until(nanotime() + doze_time) && needs_no_help(m) && may_doze()) {}
+    if (!sched.dozer.compare_exchange_strong(nobody, m, seq_cst, relaxed)) return false;               // D1
+    barrier_to_who_is_alone();                                                                         // S2b
+    if (away ? sched.global_size.load(seq_cst) <= left_behind : look_beyond_next() != queued::work) {  // D2
+      while (!m->parked.sleep_until(nanotime() + doze_time) && (stays_away(m) || all_serve_themselves()) &&
+             may_doze()) {}
     }
     M* me = m;
     if (!sched.dozer.compare_exchange_strong(me, nullptr, seq_cst, relaxed)) m->parked.sleep();  // D3
@@ -412,6 +419,7 @@ G* take_shared(M* m, P* p, nanos* now) noexcept {
 // spinning, and its own D4 or S3 follows.
 bool leaves(M* m, P* p) noexcept {
   m->collides = false;
+  if (sched.idle_ps.load(relaxed) + 2 != sched.procs.load(relaxed) || !m->help.may_leave(cpu_ticks())) return false;
   if (m->pins != 0 || poller_is_wanted(forever) || sched.dozer.load(relaxed)) return false;  // it would not doze
   if (!m->help.leaves(work_done_now())) return false;
   if (!m->spinning.load(relaxed)) start_spinning(m);
@@ -427,10 +435,12 @@ enum class after : bool { nothing_was_found, its_work_was_left };
 // Gives the P up, and looks everywhere once more before it sleeps. Null: to be looked for again, as the M has a P once
 // more, or stopm gives it one.
 G* sleep_without_p(M* m, P* p, after why, thief_takes* what) noexcept {
+  std::uint32_t left_behind;
   {
     lock_guard hold(sched.mutex);
     if (sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) return nullptr;
     if (G* g = why == after::nothing_was_found ? global_get(p, 0) : nullptr) return g;
+    left_behind = sched.global_size.load(relaxed);
     releasep(m);
     idle_p_put(p);  // S1
   }
@@ -440,7 +450,7 @@ G* sleep_without_p(M* m, P* p, after why, thief_takes* what) noexcept {
     m->spinning.store(was_spinning = true, relaxed);
   }
   if (was_spinning) {
-    if (doze(m)) {
+    if (doze(m, left_behind)) {
       *what = thief_takes::crumbs_too;
       return nullptr;
     }

@@ -33,8 +33,9 @@ namespace weft::rt {
 namespace {
 
 constexpr std::uint64_t window_us = 200;         // what is compared
+constexpr std::uint64_t shortest_us = 50;        // that says whether a P is quick
 constexpr std::uint64_t too_long_us = 2'000;     // for a window with so few dozes, or to compare with afterwards
-constexpr std::uint64_t verdict_us = 20'000;     // how long it holds, at least
+constexpr std::uint64_t verdict_us = 20'000;     // how long it holds; longer if it is that help helps
 constexpr std::uint64_t longest_verdict = 16;    // times that
 constexpr std::uint32_t often = 3;               // dozes in a window
 constexpr std::uint64_t us_for_a_collision = 4;  // or less, where there are many
@@ -46,15 +47,17 @@ constexpr std::uint32_t slow_looks = 2;  // one may be of a thread that had lost
 
 std::uint64_t ticks_of(std::uint64_t us) noexcept { return us * cpu_tick_rate.per_us; }
 
-// What an M counts is in no sum while it has no P.
+// set_procs may have taken a P out of the sum.
 std::uint64_t since(std::uint64_t from, std::uint64_t to) noexcept { return to > from ? to - from : 0; }
 
-struct difference {
+}  // namespace
+
+struct help_trial::difference {
   difference(const work_done& from, const work_done& to) noexcept
       : ticks(to.at - from.at),
-        ran(to.dispatches - from.dispatches),
+        ran(since(from.dispatches, to.dispatches)),
         moved(ran + since(from.values, to.values)),
-        all(moved + (to.readied - from.readied)) {}
+        all(moved + std::uint32_t(to.readied - from.readied)) {}
 
   // Each of so many Ps.
   bool is_quick(std::uint32_t ps) const noexcept {
@@ -65,8 +68,6 @@ struct difference {
   std::uint64_t ticks, ran, moved, all;
 };
 
-}  // namespace
-
 work_done work_done_now() noexcept {
   work_done all;
   all.at = cpu_ticks();
@@ -75,10 +76,8 @@ work_done work_done_now() noexcept {
     const P* p = sched.all_ps[i].load(acquire);
     all.dispatches += dispatches(p);
     all.readied += p->runq.tail();
-    if (const M* m = p->m.load(acquire)) {
-      all.values += m->values.load(relaxed);
-      all.collisions += m->collisions.load(relaxed);
-    }
+    all.values += p->values.get();
+    all.collisions += p->collisions.get();
   }
   all.busy_ps = n - sched.idle_ps.load(relaxed);
   return all;
@@ -90,43 +89,70 @@ void help_trial::begin(phase p, const work_done& now) noexcept {
   began_ = now;
 }
 
+void help_trial::begin_trial(double with, const work_done& now) noexcept {
+  with_ = with;
+  tried_at_ = now.at;
+  begin(phase::settles, now);
+}
+
 bool help_trial::begin_doze(const work_done& now) noexcept {
 #if defined(WEFT_INTERLEAVE)
   begin((now.dispatches & 1) != 0 ? phase::settles : phase::helps, now);  // time stands still there
   return is_away();
 #endif
-  if (phase_ == phase::of_no_use) {
-    began_ = now;
-    return true;
-  }
-  const std::uint64_t ticks = now.at - began_.at;
-  if (is_away()) {  // it was roused: that does not count
-    begin(ticks < ticks_of(too_long_us) ? phase::settles : phase::helps, now);
+  const difference d(began_, now);
+  const bool one_is_quick = now.busy_ps == 1 && d.is_quick(1);
+  if (is_away()) {
+    goes_on_after(d, now);
     return is_away();
   }
   ++dozes_;
-  if (ticks > ticks_of(too_long_us)) begin(phase::helps, now);
-  if (ticks < ticks_of(window_us) || dozes_ < often || now.at < until_) return false;
-  const difference d(began_, now);
-  const bool tries = now.busy_ps == 1 && d.is_quick(1);
-  if (tries) with_ = d.rate();
-  begin(tries ? phase::settles : phase::helps, now);
-  return tries;
+  if (d.ticks > ticks_of(too_long_us)) begin(phase::helps, now);
+  if (d.ticks < ticks_of(window_us) || dozes_ < often || now.at < until_) return false;
+  if (one_is_quick) {
+    begin_trial(d.rate(), now);
+  } else {
+    begin(phase::helps, now);
+  }
+  return one_is_quick;
+}
+
+// It was roused, or has just left.
+void help_trial::goes_on_after(const difference& d, const work_done& now) noexcept {
+  const bool can_be_seen = d.ticks >= ticks_of(shortest_us);
+  bool comes = now.busy_ps != 1 || (can_be_seen && !d.is_quick(1));
+  if (phase_ == phase::of_no_use) {
+    comes |= now.at >= until_;
+    if (can_be_seen) began_ = now;
+  } else if (now.at - tried_at_ > ticks_of(too_long_us)) {
+    until_ = now.at + ticks_of(verdict_us);
+    comes = true;
+  } else {
+    begin(phase::settles, now);
+  }
+  if (comes) begin(phase::helps, now);
+}
+
+bool help_trial::may_leave(std::uint64_t at) const noexcept {
+#if defined(WEFT_INTERLEAVE)
+  return true;
+#endif
+  return at - collided_.at >= ticks_of(window_us) && (at >= until_ || phase_ == phase::of_no_use);
 }
 
 bool help_trial::leaves(const work_done& now) noexcept {
 #if defined(WEFT_INTERLEAVE)
   return now.busy_ps > 1 && (now.dispatches & 1) != 0;
 #endif
-  if (now.at < until_) return false;
   const difference d(collided_, now);
-  if (d.ticks < ticks_of(window_us)) return false;
-  const bool often_enough = since(collided_.collisions, now.collisions) * ticks_of(us_for_a_collision) > d.ticks;
-  const bool tries = d.ticks < ticks_of(too_long_us) && often_enough && now.busy_ps == 2 && d.is_quick(2);
+  const bool collide = since(collided_.collisions, now.collisions) * ticks_of(us_for_a_collision) > d.ticks;
   collided_ = now;
-  if (!tries) return false;
-  with_ = d.rate();
-  begin(phase::settles, now);
+  if (d.ticks > ticks_of(too_long_us) || !collide || now.busy_ps != 2 || !d.is_quick(2)) return false;
+  if (phase_ == phase::of_no_use && now.at < until_) {  // it was roused, and is still of no use
+    began_ = now;
+  } else {
+    begin_trial(d.rate(), now);
+  }
   return true;
 }
 

@@ -9,9 +9,9 @@ namespace weft::rt {
 struct work_done {
   std::uint64_t at = 0;          // cpu_ticks
   std::uint64_t dispatches = 0;  // goroutines that were run
-  std::uint64_t readied = 0;     // that were put into rings
   std::uint64_t values = 0;      // that went through channels at once
   std::uint64_t collisions = 0;  // of two Ps at a channel
+  std::uint32_t readied = 0;     // goroutines that were put into rings; it wraps around
   std::uint32_t busy_ps = 0;     // at that time
 };
 work_done work_done_now() noexcept;
@@ -27,13 +27,17 @@ class help_trial {
 
   bool is_away() const noexcept { return phase_ != phase::helps; }
 
-  // It holds a P, and collides with others. True: it gives that up, and dozes.
+  // It holds a P, and collides with another. True: it gives that up, and dozes. Asked only if it may: that costs less.
+  bool may_leave(std::uint64_t at) const noexcept;
   bool leaves(const work_done& now) noexcept;
 
  private:
+  struct difference;
   enum class phase : std::uint8_t { helps, settles, without, of_no_use };
 
   void begin(phase p, const work_done& now) noexcept;
+  void begin_trial(double with, const work_done& now) noexcept;
+  void goes_on_after(const difference& d, const work_done& now) noexcept;
   void judge(const work_done& now) noexcept;
 
   phase phase_ = phase::helps;
@@ -42,8 +46,8 @@ class help_trial {
   work_done began_;          // this phase, or its last look
   work_done collided_;       // when it began to look at collisions
   double with_ = 0, without_ = 0;
-  std::uint64_t until_ = 0;  // cpu_ticks: how long the last verdict holds
-  std::uint64_t holds_ = 0;  // the same, in ticks, if that was that it helps
+  // In cpu_ticks: when the trial began, and how long the last verdict holds; how long that was if it was that it helps.
+  std::uint64_t tried_at_ = 0, until_ = 0, holds_ = 0;
 };
 
 }  // namespace weft::rt

@@ -61,11 +61,6 @@ struct alignas(cache_line) M : thread_state {
   // itself. Written by this M only.
   atomic<std::uint32_t> outside_at{0};
 
-  // Values that went through channels at once, and how often one had to wait for another P, or begin anew. Written by
-  // this M only.
-  atomic<std::uint64_t> values{0}, collisions{0};
-  bool collides = false;  // this M: so many since its dispatcher last looked
-
   atomic<P*> p{nullptr};         // this M; whoever detaches its P
   P* next_p = nullptr;           // whoever wakes this M passes it a P
   P* syscall_p = nullptr;        // this M: the P it left behind
@@ -94,7 +89,8 @@ struct alignas(cache_line) M : thread_state {
 
   theft last_theft;                  // this M
   std::uint64_t theft_takes_x8 = 0;  // this M: in cpu_ticks, a running average
-  help_trial help;                   // this M: of its dozes
+  help_trial help;                   // this M
+  bool collides = false;             // this M: at channels, often since its dispatcher last looked (collisions.hpp)
 
   ways_back left;        // this M: of who left it last
   deadline_clock clock;  // this M

@@ -87,6 +87,7 @@ struct alignas(cache_line) P {
   P* next_idle = nullptr;                 // sched
   atomic<std::uint64_t> sched_tick{0};    // owner: one more for each new time slice
   atomic<std::uint32_t> syscall_tick{0};  // owner: one more for each system call
+  owned_counter values, collisions;       // at channels (collisions.hpp)
 
   run_queue runq;
   cold_frames cold;  // owner

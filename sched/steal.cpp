@@ -130,10 +130,10 @@ bool is_quick(P* p) noexcept {
 
 }  // namespace
 
-void hold_all_to_be_crumbs() noexcept {
+void hold_all_to_be(spoils s) noexcept {
   const std::uint32_t n = sched.procs.load(acquire);
   for (std::uint32_t i = 0; i < n; ++i) {
-    if (!sched.idle_mask.has(i)) set_spoils(sched.all_ps[i].load(acquire), spoils::crumbs);
+    if (!sched.idle_mask.has(i)) set_spoils(sched.all_ps[i].load(acquire), s);
   }
 }
 

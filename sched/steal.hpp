@@ -20,8 +20,8 @@ void judge_last_theft(M* m, const P* mine) noexcept;
 // m holds `mine`, whose queue is empty. *now is read when it is first needed.
 steal_result steal_work(M* m, P* mine, thief_takes what, nanos* now);
 
-// By the dozer, who stays away: what is ready with all Ps that run.
-void hold_all_to_be_crumbs() noexcept;
+// By the dozer, who stays away, or does not any more: what is ready with all Ps that run.
+void hold_all_to_be(spoils s) noexcept;
 
 // By the dozer: p comes to all that is ready there by itself, sooner than it would be stolen.
 bool serves_itself(P* p) noexcept;

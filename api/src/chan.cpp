@@ -117,7 +117,7 @@ WEFT_NOINLINE chan_status operate(chan_core* c, void* value, std::int64_t timeou
     return wait_for<op>(m, run, c, value, timeout);
   }
   c->mutex.release_lock();
-  if (m && s == chan_status::done) rt::count_value(m);
+  if (s == chan_status::done) rt::count_value(m);
   if (to_wake) wake(m, to_wake);
   rt::leave_runtime(m);
   return s;
@@ -136,9 +136,15 @@ WEFT_NOINLINE chan_status wake_and_leave(rt::M* m, waiter* w) noexcept {
 template <const operation& op>
 WEFT_NOINLINE chan_status retry_slow(rt::M* m, chan_core* c, void* value, std::int64_t timeout, bool lock_wanted) {
   if (lock_wanted) c->mutex.wake_sleeper();
-  rt::count_collision(m);
   rt::leave_runtime(m);
   return operate<op>(c, value, timeout);
+}
+
+// Another thread holds the lock.
+template <const operation& op>
+WEFT_NOINLINE chan_status collide(rt::M* m, chan_core* c, void* value, std::int64_t timeout) {
+  rt::count_collision(m);
+  return retry_slow<op>(m, c, value, timeout, false);
 }
 
 // Another thread sleeps until it gets the lock.
@@ -160,7 +166,7 @@ template <const operation& op>
 [[gnu::always_inline]] inline chan_status wait_fast(chan_core* c, void* value) {
   rt::M* m = rt::try_enter_runtime();
   if (WEFT_UNLIKELY(!m)) return operate<op>(c, value, wait_forever);
-  if (WEFT_UNLIKELY(!c->mutex.try_acquire_lock())) return retry_slow<op>(m, c, value, wait_forever, false);
+  if (WEFT_UNLIKELY(!c->mutex.try_acquire_lock())) return collide<op>(m, c, value, wait_forever);
   if (WEFT_UNLIKELY(looks_ready<op>(c) || c->closed.load(rt::relaxed))) {
     return retry_slow<op>(m, c, value, wait_forever, c->mutex.give_back());
   }
@@ -173,7 +179,7 @@ chan_status operate_fast(chan_core* c, void* value, std::int64_t timeout) {
   if (!ready && timeout == wait_forever) return wait_fast<op>(c, value);
   rt::M* m = ready && c->words ? rt::try_enter_runtime() : nullptr;
   if (!m) return operate<op>(c, value, timeout);
-  if (WEFT_UNLIKELY(!c->mutex.try_acquire_lock())) return retry_slow<op>(m, c, value, timeout, false);
+  if (WEFT_UNLIKELY(!c->mutex.try_acquire_lock())) return collide<op>(m, c, value, timeout);
   waiter* served = nullptr;
   bool done = op.send ? c->send_word(value, &served) : c->recv_word(value, &served);
   bool lock_wanted = c->mutex.give_back();

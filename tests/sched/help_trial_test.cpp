@@ -91,6 +91,36 @@ TEST_CASE("help: who is roused while it compares, and works for long, does not g
   CHECK_FALSE(h.trial.begin_doze(h.done));
 }
 
+TEST_CASE("help: who is roused again and again does not compare for ever") {
+  helper h;
+  REQUIRE(h.is_called(20, 20));
+  int dozes = 0;
+  while (h.trial.begin_doze(h.done) && dozes < 1000) {
+    h.pass(90, 20);
+    ++dozes;
+  }
+  CHECK(dozes > 10);
+  CHECK(dozes < 30);
+  CHECK_FALSE(h.is_called(380, 20));
+}
+
+TEST_CASE("help: who is of no use, and is roused all the time, comes when goroutines are long, or after some time") {
+  helper h;
+  h.is_of_no_use();
+  int dozes = 0;
+  while (h.trial.begin_doze(h.done) && dozes < 1000) {
+    h.pass(30, 20);
+    ++dozes;
+  }
+  CHECK(dozes > 600);
+  CHECK(dozes < 700);
+  h.is_of_no_use();
+  h.pass(30, 1);
+  CHECK(h.trial.begin_doze(h.done));  // so soon it cannot be seen
+  h.pass(30, 1);
+  CHECK_FALSE(h.trial.begin_doze(h.done));
+}
+
 TEST_CASE("help: who is called now and then comes") {
   helper h;
   for (int i = 0; i < 100; ++i) {
@@ -143,7 +173,7 @@ TEST_CASE("help: who collides with another P leaves, to compare") {
   h.done.busy_ps = 2;
   auto leaves = [&](std::uint64_t collisions, std::uint64_t values_per_us, std::uint64_t goroutines_per_us = 1) {
     for (int i = 0; i < 20; ++i) {
-      if (h.trial.leaves(h.done)) return true;
+      if (h.trial.may_leave(h.done.at) && h.trial.leaves(h.done)) return true;
       h.pass(50, goroutines_per_us);
       h.done.values += 50 * values_per_us;
       h.done.collisions += collisions;
@@ -175,6 +205,20 @@ TEST_CASE("help: who collides with another P leaves, to compare") {
       h.pass(2000, 0);
       pause_us = std::min<std::uint64_t>(2 * pause_us, 320'000);
     }
+  }
+  SECTION("and leaves again at once if it was roused for something else") {
+    REQUIRE(leaves(20, 50));
+    h.done.busy_ps = 1;
+    for (int i = 0; i < 10; ++i) {
+      h.pass(100, 1);
+      h.done.values += 5000;
+      REQUIRE(h.trial.stays_away(h.done));
+    }
+    h.done.busy_ps = 2;
+    CHECK(leaves(20, 50));
+    h.done.busy_ps = 1;
+    CHECK(h.trial.begin_doze(h.done));
+    CHECK(stays_for(50) > 150);
   }
   SECTION("but not if they collide now and then") { CHECK_FALSE(leaves(10, 50)); }
   SECTION("nor if the values are few") { CHECK_FALSE(leaves(20, 5)); }

@@ -77,17 +77,17 @@ std::size_t report::first_shown(const trace& t) noexcept {
 std::uint64_t report::hash_of_shown(const trace& t) noexcept {
   std::uint64_t hash = t.left_out;
   if (!memory_) return hash;
-  const std::size_t first = first_shown(t);
-  for (std::size_t i = first; i < t.size; ++i) {
-    auto pc = reinterpret_cast<std::uintptr_t>(t.frames[i].pc);
-    if (i == first) {
-      // It called what is not shown, from one place if it could go on at once to take a lock, from another if not.
-      const symbol s = symbol_of(t.frames[i]);
-      if (s.function && is_of_the_library(s.function)) pc -= s.function_offset;
+  std::size_t first = first_shown(t);
+  if (first < t.size) {
+    // It called what is not shown, from one place if it had a lock at once, from another if not: only the function
+    // counts.
+    const symbol s = symbol_of(t.frames[first]);
+    if (s.function && is_of_the_library(s.function)) {
+      hash = hash_on(hash, reinterpret_cast<std::uintptr_t>(t.frames[first].pc) - s.function_offset);
+      ++first;
     }
-    hash = hash_on(hash, pc);
   }
-  return hash;
+  return hash_places(t, first, hash);
 }
 
 void report::all_frames(const trace& t) noexcept { frames(t, 0, t.size); }

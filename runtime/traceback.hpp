@@ -24,10 +24,18 @@ struct trace {
   std::size_t left_out = 0;  // between frames[inner - 1] and frames[inner]
 };
 
-// Of several numbers, one after the other: of the places of a trace.
+// Of several numbers, one after the other.
 inline std::uint64_t hash_on(std::uint64_t hash, std::uint64_t next) noexcept {
   hash = (hash ^ next) * 0x9e3779b97f4a7c15u;
   return hash ^ hash >> 29;
+}
+
+// Of the places of a trace from frames[first] on, after `before`.
+inline std::uint64_t hash_places(const trace& t, std::size_t first, std::uint64_t before) noexcept {
+  for (std::size_t i = first; i < t.size; ++i) {
+    before = hash_on(before, reinterpret_cast<std::uintptr_t>(t.frames[i].pc));
+  }
+  return before;
 }
 
 // After anything that unwinding does only the first time: from then on it may be done where nothing else may.

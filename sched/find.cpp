@@ -230,19 +230,19 @@ bool stays_away(M* m) noexcept {
 //     while its P computes waits for the end of a sleep and D4, `doze_time`; so do crumbs (steal.cpp), or twice as
 //     long if their P turned from short goroutines to a long one just now. Nothing is lost, as S3 comes after all.
 //
-// Where help was of no use lately the dozer stays away (help_trial.cpp). It passes by D2 then, and sleeps on whatever
-// it sees: all that is ready waits for the end of a sleep and D4, and the ends of sleeps for that the P that runs is
-// quick no more, or for one that is roused.
+// Where help was of no use lately the dozer stays away (help_trial.cpp). What lies in rings is crumbs then, and so is
+// what lay in the global queue when the M gave its P up: it waits for D4, which comes after the first sleep at whose
+// end the P that runs is quick no more.
 //
 // True: the M has a P again, there may be work.
-bool doze(M* m, std::uint32_t left_behind) noexcept {
+bool doze(M* m) noexcept {
   if (m->pins != 0) return false;  // they would not end its sleep
   while (may_doze()) {
     const bool away = begins_to_stay_away(m);
     M* nobody = nullptr;
-    if (!sched.dozer.compare_exchange_strong(nobody, m, seq_cst, relaxed)) return false;               // D1
-    barrier_to_who_is_alone();                                                                         // S2b
-    if (away ? sched.global_size.load(seq_cst) <= left_behind : look_beyond_next() != queued::work) {  // D2
+    if (!sched.dozer.compare_exchange_strong(nobody, m, seq_cst, relaxed)) return false;  // D1
+    barrier_to_who_is_alone();                                                            // S2b
+    if (look_beyond_next(away ? m->left_behind : 0) != queued::work) {                    // D2
       while (!m->parked.sleep_until(nanotime() + doze_time) && (stays_away(m) || all_serve_themselves()) &&
              may_doze()) {}
     }
@@ -425,8 +425,7 @@ bool leaves(M* m, P* p) noexcept {
   if (!m->spinning.load(relaxed)) start_spinning(m);
   sched.help_wanted.store(true, relaxed);
   lock_guard hold(sched.mutex);
-  bool inherit;
-  while (G* g = p->runq.get(&inherit)) global_put(g);
+  global_put_queue_of(p);
   return true;
 }
 
@@ -435,12 +434,11 @@ enum class after : bool { nothing_was_found, its_work_was_left };
 // Gives the P up, and looks everywhere once more before it sleeps. Null: to be looked for again, as the M has a P once
 // more, or stopm gives it one.
 G* sleep_without_p(M* m, P* p, after why, thief_takes* what) noexcept {
-  std::uint32_t left_behind;
   {
     lock_guard hold(sched.mutex);
     if (sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) return nullptr;
     if (G* g = why == after::nothing_was_found ? global_get(p, 0) : nullptr) return g;
-    left_behind = sched.global_size.load(relaxed);
+    m->left_behind = sched.global_size.load(relaxed);
     releasep(m);
     idle_p_put(p);  // S1
   }
@@ -450,7 +448,7 @@ G* sleep_without_p(M* m, P* p, after why, thief_takes* what) noexcept {
     m->spinning.store(was_spinning = true, relaxed);
   }
   if (was_spinning) {
-    if (doze(m, left_behind)) {
+    if (doze(m)) {
       *what = thief_takes::crumbs_too;
       return nullptr;
     }

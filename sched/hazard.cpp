@@ -27,8 +27,7 @@ namespace {
 std::array<atomic<std::uint64_t>, 256> reported{};
 
 bool is_new(const trace& t) noexcept {
-  std::uint64_t place = 1;
-  for (std::size_t i = 0; i < t.size; ++i) place = hash_on(place, reinterpret_cast<std::uintptr_t>(t.frames[i].pc));
+  const std::uint64_t place = hash_places(t, 0, 1);
   for (auto& slot : reported) {
     std::uint64_t there = 0;  // relaxed: the number is all there is
     if (slot.compare_exchange_strong(there, place, relaxed, relaxed)) return true;

@@ -97,8 +97,9 @@ void help_trial::begin_trial(double with, const work_done& now) noexcept {
 
 bool help_trial::begin_doze(const work_done& now) noexcept {
 #if defined(WEFT_INTERLEAVE)
-  begin((now.dispatches & 1) != 0 ? phase::settles : phase::helps, now);  // time stands still there
-  return is_away();
+  const bool away = now.busy_ps == 1 && (now.dispatches & 1) != 0;  // time stands still there
+  begin(away ? phase::settles : phase::helps, now);
+  return away;
 #endif
   const difference d(began_, now);
   const bool one_is_quick = now.busy_ps == 1 && d.is_quick(1);
@@ -142,7 +143,7 @@ bool help_trial::may_leave(std::uint64_t at) const noexcept {
 
 bool help_trial::leaves(const work_done& now) noexcept {
 #if defined(WEFT_INTERLEAVE)
-  return now.busy_ps > 1 && (now.dispatches & 1) != 0;
+  return now.busy_ps == 2 && (now.dispatches & 1) != 0;
 #endif
   const difference d(collided_, now);
   const bool collide = since(collided_.collisions, now.collisions) * ticks_of(us_for_a_collision) > d.ticks;
@@ -158,9 +159,8 @@ bool help_trial::leaves(const work_done& now) noexcept {
 
 bool help_trial::stays_away(const work_done& now) noexcept {
 #if defined(WEFT_INTERLEAVE)
-  return is_away() && (now.dispatches & 2) != 0;
+  return now.busy_ps == 1 && (now.dispatches & 2) != 0;
 #endif
-  if (!is_away()) return false;
   const difference d(began_, now);
   if (now.busy_ps != 1 || !d.is_quick(1)) {
     begin(phase::helps, now);
@@ -172,12 +172,12 @@ bool help_trial::stays_away(const work_done& now) noexcept {
       if (d.ticks >= ticks_of(window_us)) judge(now);
       break;
     default:
+      began_ = now;
       slow_ = d.rate() < without_ * same_rate ? slow_ + 1 : 0;
       if (now.at >= until_ || slow_ == slow_looks) {
         until_ = now.at;
         begin(phase::helps, now);
       }
-      began_ = now;
   }
   return is_away();
 }

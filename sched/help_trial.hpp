@@ -22,7 +22,7 @@ class help_trial {
   // It is about to doze. True: it stays away, whatever is ready, until somebody rouses it.
   bool begin_doze(const work_done& now) noexcept;
 
-  // Nobody has roused it for as long as a doze takes. True: it goes on to stay away.
+  // It is away, and nobody has roused it for as long as a doze takes. True: it goes on to stay away.
   bool stays_away(const work_done& now) noexcept;
 
   bool is_away() const noexcept { return phase_ != phase::helps; }

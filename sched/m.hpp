@@ -90,6 +90,7 @@ struct alignas(cache_line) M : thread_state {
   theft last_theft;                  // this M
   std::uint64_t theft_takes_x8 = 0;  // this M: in cpu_ticks, a running average
   help_trial help;                   // this M
+  std::uint32_t left_behind = 0;     // this M: how many lay in the global queue when it gave its P up
   bool collides = false;             // this M: at channels, often since its dispatcher last looked (collisions.hpp)
 
   ways_back left;        // this M: of who left it last

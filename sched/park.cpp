@@ -307,8 +307,8 @@ namespace {
 
 void queue_again(G* g, void*) noexcept {
   P* p = owner_of(g)->p.load(relaxed);
-  put_last(p, g);                                                  // A1
-  if (sched.idle_ps.load(seq_cst) != 0) wakep(more_than_next(p));  // A2
+  put_last(p, g);                       // A1
+  wake_for_work(p, more_than_next(p));  // A2
 }
 
 }  // namespace

@@ -35,11 +35,16 @@ void global_put(G* g) noexcept {
   sched.global_size.store(static_cast<std::uint32_t>(sched.global.size()), seq_cst);
 }
 
+void global_put_queue_of(P* p) noexcept {
+  bool inherit;
+  while (G* g = p->runq.get(&inherit)) global_put(g);
+}
+
 namespace {
 
 template <bool (run_queue::*Empty)() const noexcept>
-queued look() noexcept {
-  if (sched.global_size.load(seq_cst) != 0) return queued::work;
+queued look(std::uint32_t left_behind) noexcept {
+  if (sched.global_size.load(seq_cst) > left_behind) return queued::work;
   if (newcomers_may_begin()) return queued::work;
   queued found = queued::nothing;
   std::uint32_t n = sched.procs.load(acquire);
@@ -55,8 +60,8 @@ queued look() noexcept {
 
 }  // namespace
 
-queued look_at_queues() noexcept { return look<&run_queue::empty>(); }
-queued look_beyond_next() noexcept { return look<&run_queue::ring_empty>(); }
+queued look_at_queues() noexcept { return look<&run_queue::empty>(0); }
+queued look_beyond_next(std::uint32_t left_behind) noexcept { return look<&run_queue::ring_empty>(left_behind); }
 
 G* global_one(P* p, std::uint32_t max) noexcept {
   if (sched.global_size.load(relaxed) == 0) return nullptr;

@@ -6,12 +6,14 @@
 
 namespace weft::rt {
 
-void runqput_full(P* p, G* g) noexcept;  // the ring was full
-void global_put(G* g) noexcept;          // under sched.mutex
+void runqput_full(P* p, G* g) noexcept;   // the ring was full
+void global_put(G* g) noexcept;           // under sched.mutex
+void global_put_queue_of(P* p) noexcept;  // the same, by p's owner
 
 enum class queued : std::uint8_t { nothing, crumbs, work };
-queued look_at_queues() noexcept;    // S3
-queued look_beyond_next() noexcept;  // D2: only at what is not some P's very next
+queued look_at_queues() noexcept;  // S3
+// D2: only at what is not some P's very next, and not at so many in the global queue.
+queued look_beyond_next(std::uint32_t left_behind = 0) noexcept;
 
 G* global_one(P* p, std::uint32_t max) noexcept;  // as global_get; takes the lock, unless the queue is empty
 G* global_get(P* p, std::uint32_t max) noexcept;  // under sched.mutex: one to run, more into p's ring
@@ -45,8 +47,8 @@ inline help runqput_next(P* p, G* g) noexcept {
 
 // g, which p's owner took from p's queue, goes to its tail. Nobody could see it meanwhile, so it is made ready anew.
 inline void put_back(P* p, G* g) noexcept {
-  runqput(p, g);                                                   // A1
-  if (sched.idle_ps.load(seq_cst) != 0) wakep(more_than_next(p));  // A2
+  runqput(p, g);                        // A1
+  wake_for_work(p, more_than_next(p));  // A2
 }
 
 // What is next on p goes behind those in its ring.

@@ -19,12 +19,6 @@ std::size_t count_shown() noexcept {
   return n;
 }
 
-std::uint64_t hash_of(const trace& t) noexcept {
-  std::uint64_t hash = t.left_out;
-  for (std::size_t i = 0; i < t.size; ++i) hash = hash_on(hash, reinterpret_cast<std::uintptr_t>(t.frames[i].pc));
-  return hash;
-}
-
 constexpr std::size_t longest_trace = 2 + trace::inner + trace::outer;
 
 }  // namespace
@@ -56,7 +50,7 @@ class snapshot_taker {
       seen.begun = g->park_frame != nullptr;
       trace_parked(g, &trace_);
     }
-    seen.key = seen.key_with(hash_of(trace_));
+    seen.key = seen.key_with(hash_places(trace_, 0, trace_.left_out));
     seen.trace_at = keep_trace(seen.key);
     s_->goroutines_.add(seen);
   }

@@ -283,8 +283,7 @@ void start_new_m(P* p, bool spinning, std::uint64_t run) noexcept {
     if (!late && wake_some_idle_m(p, spinning)) return;  // it went to sleep meanwhile
     if (spinning) sched.spinning.fetch_sub(1, seq_cst);
     if (!late) {
-      bool inherit;
-      while (G* g = p->runq.get(&inherit)) global_put(g);
+      global_put_queue_of(p);
       idle_p_put(p);
       sched.out_of_threads.store(true, seq_cst);  // L1
     }

@@ -57,8 +57,7 @@ void retire(P* p, P* heir) {
   sched.timer_mask.clear(p->id);
   lock_guard hold(sched.mutex);
   if (take_turn_away(p)) sched.turn_is_free.store(true, seq_cst);  // start_the_world wakes somebody
-  bool inherit;
-  while (G* g = p->runq.get(&inherit)) global_put(g);
+  global_put_queue_of(p);
   p->status.store(p_status::dead, relaxed);
 }
 

@@ -117,7 +117,7 @@ WEFT_NOINLINE chan_status operate(chan_core* c, void* value, std::int64_t timeou
     return wait_for<op>(m, run, c, value, timeout);
   }
   c->mutex.release_lock();
-  if (s == chan_status::done) rt::count_value(m);
+  if (m && s == chan_status::done) rt::count_value(m);
   if (to_wake) wake(m, to_wake);
   rt::leave_runtime(m);
   return s;

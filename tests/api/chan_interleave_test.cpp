@@ -30,6 +30,9 @@ using weft::test::seeds;
 namespace {
 
 struct goroutine : G {
+  goroutine() { m.p.store(&p, relaxed); }
+
+  P p{0};
   M m;
   int sleeps = 0, wakes = 0;
   // Of the present call:

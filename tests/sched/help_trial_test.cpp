@@ -16,15 +16,16 @@ using namespace weft::test;
 
 namespace {
 
-// A helper and what goes on around it. Rates are goroutines that run in a microsecond.
+// A helper and what goes on around it. Rates are goroutines that run, and values, in a microsecond.
 struct helper {
   rt::help_trial trial;
   rt::work_done done{.at = 1'000'000'000, .busy_ps = 1};
 
-  void pass(std::uint64_t us, std::uint64_t goroutines_per_us) {
+  void pass(std::uint64_t us, std::uint64_t goroutines_per_us, std::uint64_t values_per_us = 0) {
     done.at += us * rt::cpu_tick_rate.per_us;
     done.dispatches += us * goroutines_per_us;
     done.readied += us * goroutines_per_us;
+    done.values += us * values_per_us;
   }
 
   // It is called each 50 us, until it stays away; at most so often.
@@ -37,23 +38,45 @@ struct helper {
   }
 
   // For how many dozes it stays away, at most 1000.
-  int stays_for(std::uint64_t goroutines_per_us) {
-    for (int dozes = 1; dozes < 1000; ++dozes) {
-      pass(100, goroutines_per_us);
-      if (!trial.stays_away(done)) return dozes;
-    }
-    return 1000;
+  int stays_for(std::uint64_t goroutines_per_us, std::uint64_t values_per_us = 0) {
+    int dozes = 1;
+    while (dozes < 1000 && stays(goroutines_per_us, values_per_us)) ++dozes;
+    return dozes;
+  }
+  bool stays(std::uint64_t goroutines_per_us, std::uint64_t values_per_us = 0) {
+    pass(100, goroutines_per_us, values_per_us);
+    return trial.stays_away(done);
   }
 
-  // It has found out that it does not help: the other P does 20 without it.
-  void is_of_no_use() {
-    REQUIRE(is_called(20, 20));
-    for (int i = 0; i < 5; ++i) {
-      pass(100, 20);
-      REQUIRE(trial.stays_away(done));
+  // So often it is roused, and dozes again after so long, until it comes; at most 1000.
+  int is_roused_each(std::uint64_t us) {
+    int dozes = 0;
+    for (; dozes < 1000 && trial.begin_doze(done); ++dozes) pass(us, 20);
+    return dozes;
+  }
+
+  // It collides with another P, each 50 us so often, until it leaves.
+  bool leaves(std::uint64_t collisions, std::uint64_t values_per_us, std::uint64_t goroutines_per_us = 1) {
+    for (int i = 0; i < 20; ++i) {
+      if (trial.may_leave(done.at) && trial.leaves(done)) return true;
+      pass(50, goroutines_per_us, values_per_us);
+      done.collisions += collisions;
     }
+    return false;
+  }
+
+  // It has found out that it does not help: the other P does as much without it.
+  void is_of_no_use(std::uint64_t goroutines_per_us = 20, std::uint64_t values_per_us = 0) {
+    for (int i = 0; i < 5; ++i) REQUIRE(stays(goroutines_per_us, values_per_us));
   }
 };
+
+helper that_is_of_no_use() {
+  helper h;
+  REQUIRE(h.is_called(20, 20));
+  h.is_of_no_use();
+  return h;
+}
 
 }  // namespace
 
@@ -74,10 +97,7 @@ TEST_CASE("help: who is called again and again stays away for a while, to compar
     CHECK(h.is_called(40, 20));
   }
   SECTION("and, if it is roused, begins to measure anew") {
-    for (int i = 0; i < 2; ++i) {
-      h.pass(100, 15);
-      CHECK(h.trial.stays_away(h.done));
-    }
+    for (int i = 0; i < 2; ++i) CHECK(h.stays(15));
     h.pass(100, 30);  // roused
     CHECK(h.trial.begin_doze(h.done));
     CHECK(h.stays_for(15) < 10);
@@ -94,26 +114,18 @@ TEST_CASE("help: who is roused while it compares, and works for long, does not g
 TEST_CASE("help: who is roused again and again does not compare for ever") {
   helper h;
   REQUIRE(h.is_called(20, 20));
-  int dozes = 0;
-  while (h.trial.begin_doze(h.done) && dozes < 1000) {
-    h.pass(90, 20);
-    ++dozes;
-  }
+  const int dozes = h.is_roused_each(90);
   CHECK(dozes > 10);
   CHECK(dozes < 30);
   CHECK_FALSE(h.is_called(380, 20));
 }
 
 TEST_CASE("help: who is of no use, and is roused all the time, comes when goroutines are long, or after some time") {
-  helper h;
-  h.is_of_no_use();
-  int dozes = 0;
-  while (h.trial.begin_doze(h.done) && dozes < 1000) {
-    h.pass(30, 20);
-    ++dozes;
-  }
+  helper h = that_is_of_no_use();
+  const int dozes = h.is_roused_each(30);
   CHECK(dozes > 600);
   CHECK(dozes < 700);
+  REQUIRE(h.is_called(20, 20));
   h.is_of_no_use();
   h.pass(30, 1);
   CHECK(h.trial.begin_doze(h.done));  // so soon it cannot be seen
@@ -142,27 +154,24 @@ TEST_CASE("help: where three run, the helper comes") {
 
 TEST_CASE("help: who stays away comes when goroutines become long") {
   helper h;
-  SECTION("while it compares") { CHECK(h.is_called(20, 20)); }
+  CHECK(h.is_called(20, 20));
+  SECTION("while it compares") {}
   SECTION("afterwards") { h.is_of_no_use(); }
   CHECK(h.stays_for(3) == 1);
   CHECK_FALSE(h.trial.begin_doze(h.done));
 }
 
 TEST_CASE("help: who stays away comes when others take Ps") {
-  helper h;
-  h.is_of_no_use();
+  helper h = that_is_of_no_use();
   h.done.busy_ps = 2;
   CHECK(h.stays_for(20) == 1);
 }
 
 TEST_CASE("help: who stays away comes when less gets done, twice in a row") {
-  helper h;
-  h.is_of_no_use();
+  helper h = that_is_of_no_use();
   for (int i = 0; i < 3; ++i) {
-    h.pass(100, 10);
-    CHECK(h.trial.stays_away(h.done));
-    h.pass(100, 20);
-    CHECK(h.trial.stays_away(h.done));
+    CHECK(h.stays(10));
+    CHECK(h.stays(20));
   }
   CHECK(h.stays_for(10) == 2);
   CHECK(h.is_called(20, 10));  // and compares at once
@@ -171,67 +180,46 @@ TEST_CASE("help: who stays away comes when less gets done, twice in a row") {
 TEST_CASE("help: who collides with another P leaves, to compare") {
   helper h;
   h.done.busy_ps = 2;
-  auto leaves = [&](std::uint64_t collisions, std::uint64_t values_per_us, std::uint64_t goroutines_per_us = 1) {
-    for (int i = 0; i < 20; ++i) {
-      if (h.trial.may_leave(h.done.at) && h.trial.leaves(h.done)) return true;
-      h.pass(50, goroutines_per_us);
-      h.done.values += 50 * values_per_us;
-      h.done.collisions += collisions;
-    }
-    return false;
-  };
-  auto stays_for = [&](std::uint64_t values_per_us) {
-    h.done.busy_ps = 1;
-    for (int dozes = 1; dozes < 1000; ++dozes) {
-      h.done.values += 100 * values_per_us;
-      h.pass(100, 1);
-      if (!h.trial.stays_away(h.done)) return dozes;
-    }
-    return 1000;
-  };
 
   SECTION("and stays away if the other does as much alone") {
-    REQUIRE(leaves(20, 50));
-    CHECK(stays_for(50) > 200);
+    REQUIRE(h.leaves(20, 50));
+    h.done.busy_ps = 1;
+    CHECK(h.stays_for(1, 50) > 200);
   }
   SECTION("and comes if it helps, and leaves more and more seldom") {
     std::uint64_t pause_us = 20'000;
     for (int i = 0; i < 8; ++i) {
-      REQUIRE(leaves(20, 50));
-      CHECK(stays_for(20) < 10);
+      REQUIRE(h.leaves(20, 50));
+      h.done.busy_ps = 1;
+      CHECK(h.stays_for(1, 20) < 10);
       h.done.busy_ps = 2;
       h.pass(pause_us - 2000, 0);
-      CHECK_FALSE(leaves(20, 50));
+      CHECK_FALSE(h.leaves(20, 50));
       h.pass(2000, 0);
       pause_us = std::min<std::uint64_t>(2 * pause_us, 320'000);
     }
   }
   SECTION("and leaves again at once if it was roused for something else") {
-    REQUIRE(leaves(20, 50));
+    REQUIRE(h.leaves(20, 50));
     h.done.busy_ps = 1;
-    for (int i = 0; i < 10; ++i) {
-      h.pass(100, 1);
-      h.done.values += 5000;
-      REQUIRE(h.trial.stays_away(h.done));
-    }
+    h.is_of_no_use(1, 50);
     h.done.busy_ps = 2;
-    CHECK(leaves(20, 50));
+    CHECK(h.leaves(20, 50));
     h.done.busy_ps = 1;
     CHECK(h.trial.begin_doze(h.done));
-    CHECK(stays_for(50) > 150);
+    CHECK(h.stays_for(1, 50) > 150);
   }
-  SECTION("but not if they collide now and then") { CHECK_FALSE(leaves(10, 50)); }
-  SECTION("nor if the values are few") { CHECK_FALSE(leaves(20, 5)); }
-  SECTION("nor if goroutines run for long each time") { CHECK_FALSE(leaves(20, 50, 0)); }
+  SECTION("but not if they collide now and then") { CHECK_FALSE(h.leaves(10, 50)); }
+  SECTION("nor if the values are few") { CHECK_FALSE(h.leaves(20, 5)); }
+  SECTION("nor if goroutines run for long each time") { CHECK_FALSE(h.leaves(20, 50, 0)); }
   SECTION("nor beside a third P") {
     h.done.busy_ps = 3;
-    CHECK_FALSE(leaves(20, 50));
+    CHECK_FALSE(h.leaves(20, 50));
   }
 }
 
 TEST_CASE("help: who is roused for something else stays away afterwards") {
-  helper h;
-  h.is_of_no_use();
+  helper h = that_is_of_no_use();
   h.pass(1000, 5);  // it ran that
   CHECK(h.trial.begin_doze(h.done));
   CHECK(h.stays_for(20) > 150);

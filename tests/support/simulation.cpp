@@ -194,9 +194,13 @@ std::string simulation::all_sleep() {
     if (work_in_rings(0)) return "a goroutine is queued, no thread can be had, and one sleeps in the poller";
     if (look_at_queues() != queued::nothing) return "";
   }
-  const M* dozer = sched.dozer.load(relaxed);
-  if (dozer && dozer->help.is_away()) return "";  // whatever is ready waits for the end of the doze
-  if (dozer) return work_in_rings(crumbs_in_doze_) ? "a goroutine is queued, and somebody dozes" : "";
+  if (const M* dozer = sched.dozer.load(relaxed)) {
+    if (!dozer->help.is_away())
+      return work_in_rings(crumbs_in_doze_) ? "a goroutine is queued, and somebody dozes" : "";
+    // What lies in rings waits for the end of the doze.
+    const bool came_since = crumbs_in_doze_ == 0 && sched.global_size.load(relaxed) > dozer->left_behind;
+    return came_since ? "a goroutine was queued globally, and somebody stays away" : "";
+  }
   if (look_at_queues() != queued::nothing) return "a goroutine is queued, a P idles, and everybody sleeps";
   // Later ones are sysmon's (timer_wants_poller).
   nanos timer = earliest_timer();

@@ -30,19 +30,19 @@ struct poller {
   int epoll_fd = -1;
   int break_fd = -1;
   int alarm_fd = -1;
-  // Whether a break is under way: the eventfd was written and not drained yet.
+  // Not 0 while a break is under way: the eventfd was written and has not been drained yet.
   atomic<std::uint32_t> breaking{0};
   atomic<bool> no_pwait2{false};
   bool watches_forks = false;  // under mutex
-  // Descriptors ever added. The kernel passes a poll_desc from who adds it to who polls, which C++ and its sanitizers
-  // do not see: adding counts here (release), polling reads it (acquire).
+  // The number of descriptors ever added. The kernel passes a poll_desc from the thread that adds it to the thread that
+  // polls. C++ and its sanitizers do not see that, so adding increments this (release) and polling reads it (acquire).
   atomic<std::uint64_t> added{0};
-  wake_lateness lateness;  // of whoever blocks: one at a time
+  wake_lateness lateness;  // used by the thread that blocks, one at a time
 };
 constinit poller the_poller;
 
-// A poll_desc lies below 2^48, so its address and a 16-bit tag share the 64 bits of epoll data. The tag of the
-// descriptor has 24 bits, compared in 16: an event would have to be 65,536 uses old.
+// A poll_desc lies below 2^48, so its address and a 16-bit tag share the 64 bits of epoll data. The descriptor's tag
+// has 24 bits, of which 16 are compared: a stale event would have to be 65,536 uses old to be taken for a new one.
 constexpr int pointer_bits = 48;
 constexpr std::uint32_t tag_mask = 0xffff;
 
@@ -50,8 +50,8 @@ std::uint64_t pack(poll_desc* pd, std::uint32_t tag) noexcept {
   return reinterpret_cast<std::uint64_t>(pd) | static_cast<std::uint64_t>(tag & tag_mask) << pointer_bits;
 }
 
-// Somebody closed them, as by closing all numbers beyond 2: nobody would ever be woken again. But not at once: exec(),
-// or the end of the process, may be what follows.
+// Ends the process, since no goroutine would ever be woken again: the poller's descriptors were closed, for example by
+// code that closes all numbers above 2. Waits for a second first, because exec() or the end of the process may follow.
 [[noreturn]] void descriptors_are_gone(const char* call, int fd, int error) noexcept {
   const nanos until = nanotime() + second;
   while (nanotime() < until) ::usleep(10'000);
@@ -67,11 +67,11 @@ int wait_for_events(epoll_event* events, nanos delay) noexcept {
     long n = ::syscall(SYS_epoll_pwait2, p.epoll_fd, events, batch, delay < 0 ? nullptr : &ts, nullptr, 0);
     if (n >= 0) return static_cast<int>(n);
     if (errno == EINTR) return -EINTR;
-    // Not known to this kernel, or forbidden to this process.
+    // The kernel does not know the call, or this process may not use it.
     p.no_pwait2.store(true, relaxed);
   }
 #endif
-  // Old kernels: whole milliseconds, rounded up so that nothing wakes early.
+  // Old kernels take whole milliseconds. Rounded up, so that nothing wakes early.
   int ms = delay < 0 ? -1 : static_cast<int>(std::min<nanos>((delay + millisecond - 1) / millisecond, INT_MAX));
   int n = ::epoll_wait(p.epoll_fd, events, batch, ms);
   if (n >= 0) return n;
@@ -79,8 +79,8 @@ int wait_for_events(epoll_event* events, nanos delay) noexcept {
   return -EINTR;
 }
 
-// The kernel ends a poll late by up to a thousandth of its time (half a hundredth, if the thread is nice), whatever the
-// thread's timer slack: so one that is long ends early, and the rest is asked for anew.
+// The kernel may end a poll late by up to 1/1000 of its length (1/200 if the thread is nice), whatever the thread's
+// timer slack. So a long poll is asked to end early, and the rest of the time is asked for anew.
 int wait_long_for_events(epoll_event* events, nanos delay) noexcept {
   constexpr nanos long_wait = 10 * millisecond;
   const nanos until = saturating_add(nanotime(), delay);
@@ -92,17 +92,17 @@ int wait_long_for_events(epoll_event* events, nanos delay) noexcept {
   }
 }
 
-// n < 0: a signal came. The caller computes anew how long to sleep.
+// If n < 0, a signal interrupted the poll and there are no events; the caller computes anew how long to sleep.
 void handle_events(const epoll_event* events, int n, bool drain, g_list& woken) noexcept {
   poller& p = the_poller;
   if (n > 0) static_cast<void>(p.added.load(acquire));
   for (int i = 0; i < n; ++i) {
     const epoll_event& e = events[i];
     if (e.data.u64 == 0) {
-      if (!drain) continue;  // left for the blocking poll it is meant for
+      if (!drain) continue;  // left for the blocking poll that it is meant for
       std::uint64_t drained;
       [[maybe_unused]] ssize_t r = ::read(p.break_fd, &drained, sizeof drained);
-      // Acquires: whoever found `breaking` already set published its work before, and we look at that work next.
+      // Acquires: a thread that found `breaking` already set has published its work before, and we look at that next.
       p.breaking.exchange(0, seq_cst);
       continue;
     }
@@ -124,7 +124,7 @@ void close_all() noexcept {
   }
 }
 
-// 0 or an errno value; then some of them are open.
+// Returns 0 or an errno value. After an error some of the descriptors may be open.
 int open_all() noexcept {
   poller& p = the_poller;
   if ((p.epoll_fd = beyond_standard_streams(::epoll_create1(EPOLL_CLOEXEC))) < 0) return errno;
@@ -139,9 +139,9 @@ int open_all() noexcept {
   return poll_open_again();
 }
 
-// In the child of a fork(). What it would share with its parent: each would be told of the other's descriptors, and
-// take them out when it closes its copies. Closed here, where the numbers are still known to be ours; the next
-// netpoll_init makes new ones.
+// Runs in the child of a fork(). If the child shared the epoll instance with its parent, each would be told of the
+// other's descriptors, and would take them out when it closes its copies. The child closes its copies of the poller's
+// descriptors here, while their numbers are still known to be ours. The next netpoll_init makes new ones.
 void leave_to_parent() noexcept {
   poller& p = the_poller;
   if (!p.initialized.load(relaxed)) return;
@@ -187,7 +187,7 @@ void netpoll_remove(int fd) noexcept {
 
 void netpoll_break() noexcept {
   poller& p = the_poller;
-  // Many breaks, one wake-up: only the first writes. seq_cst: pairs with the drain above.
+  // Many breaks cost one wake-up: only the first one writes. seq_cst: pairs with the drain in handle_events.
   if (p.breaking.exchange(1, seq_cst) != 0) return;
   std::uint64_t one = 1;
   ssize_t n;
@@ -216,7 +216,8 @@ void netpoll_punctually(nanos until, g_list& woken) noexcept {
     now = nanotime();
     lateness.observe(now - wake);
   }
-  // Watched through the kernel, so that what gets ready meanwhile, or a break, is not later than usual.
+  // Watches the clock by polling, so that descriptors that become ready meanwhile, or a break, are not later than
+  // usual.
   for (; n == 0 && now < until; now = nanotime()) n = wait_for_events(events, 0);
   handle_events(events, n, true, woken);
 }

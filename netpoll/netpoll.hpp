@@ -1,8 +1,8 @@
-// The poller's contract. Behind it on Linux: one epoll instance, edge-triggered, each descriptor added once for
-// both directions, an eventfd for break, a timerfd for sysmon, deadlines in nanoseconds where the kernel can
-// (epoll_pwait2, 5.11).
+// The poller's contract. On Linux the poller is one epoll instance, edge-triggered. Each descriptor is added once, for
+// both directions. It has an eventfd for netpoll_break and a timerfd for sysmon. Time limits are in nanoseconds where
+// the kernel has epoll_pwait2 (5.11).
 //
-// Any thread may poll; one may block at a time (the scheduler sees to that).
+// Any thread may poll. Only one may block in the poller at a time; the scheduler sees to that.
 #pragma once
 
 #include "runtime/clock.hpp"
@@ -14,26 +14,26 @@ namespace weft::rt {
 
 struct poll_desc;
 
-// Lazily, once in each process: the child of a fork() has none at first, and what was registered before is registered
-// anew. 0 or an errno value.
+// Makes the poller. It is made lazily, once in each process: the child of a fork() has none at first, and its first
+// call registers anew what was registered before the fork. Returns 0 or an errno value.
 int netpoll_init() noexcept;
 bool netpoll_initialized() noexcept;
 
-// A timerfd that comes and goes with the poller, for sysmon's alarm.
+// Returns the timerfd for sysmon's alarm. It is made and closed together with the poller.
 int netpoll_alarm() noexcept;
 
-// delay < 0: until something happens; 0: look; > 0: at most so many ns. Appends the goroutines that can go on;
-// the caller readies them.
+// Polls. delay < 0: blocks until something happens; 0: does not block; > 0: blocks for at most that many ns. Appends
+// the goroutines that can go on to `woken`; the caller must ready them.
 void netpoll(nanos delay, g_list& woken) noexcept;
 
-// The same until a time, to the microsecond: wakes early by as much as the kernel is wont to wake late, and watches the
-// rest, some tens of microseconds of a processor.
+// Polls until a time, to the microsecond. The kernel usually wakes a thread late; this sleeps that much less, and then
+// polls without blocking until the time has come. That takes some tens of microseconds of a processor.
 void netpoll_punctually(nanos until, g_list& woken) noexcept;
 
-// Makes a blocked poll return, or the next one not block. Many breaks cost one wake-up.
+// Makes a blocked poll return, or the next blocking one return at once. Many breaks cost one wake-up.
 void netpoll_break() noexcept;
 
-// For poll_desc.cpp. 0 or an errno value.
+// For poll_desc.cpp. netpoll_add returns 0 or an errno value.
 int netpoll_add(int fd, poll_desc* pd, std::uint32_t tag) noexcept;
 void netpoll_remove(int fd) noexcept;
 

@@ -17,37 +17,38 @@ constinit desc_pool pool;
 
 constinit atomic<poll_desc*> all_made{nullptr};
 
-// It lives as long as the process.
+// Makes a descriptor, which lives as long as the process.
 poll_desc* make_desc() {
   auto* pd = new poll_desc;
   pd->next_made = all_made.load(relaxed);
-  // release: poll_open_again sees what is in it.
+  // release: poll_open_again, which walks the list, sees the descriptor's fields.
   while (!all_made.compare_exchange_weak(pd->next_made, pd, release, relaxed)) {}
   return pd;
 }
 
 constinit ready_function ready_goroutine = nullptr;
 
-// Under pd->mutex: publishes closing, deadlines and tag.
+// Called under pd->mutex. Publishes closing, the passed deadlines and the tag.
 void publish(poll_desc* pd, bool closing) noexcept {
   std::uint32_t bits = pd->info.load(relaxed) & ~((1u << poll_desc::tag_shift) - 1);
   if (closing) bits |= poll_desc::closing;
   if (pd->read.deadline.load(relaxed) < 0) bits |= poll_desc::read_passed;
   if (pd->write.deadline.load(relaxed) < 0) bits |= poll_desc::write_passed;
-  // seq_cst: Go's "publishInfo". A goroutine stores its poll word and then reads info (prepare_wait); whoever
-  // closes or lets a deadline pass stores info and then looks at the poll word. One of them sees the other.
+  // seq_cst: Go's "publishInfo". A goroutine stores its poll word and then reads info (prepare_wait). A thread that
+  // closes the descriptor, or whose deadline timer fires, stores info and then looks at the poll word. At least one of
+  // the two sees the other.
   pd->info.store(bits, seq_cst);
 }
 
 bool is_closing(const poll_desc* pd) noexcept { return pd->info.load(relaxed) & poll_desc::closing; }
 
-// Takes whoever waits in this direction. What is left in the word: `ready`, a notification, or `nil`, which does not
-// take one away.
+// Takes the goroutine that waits in this direction; null if none does. `left` is what goes into the word: `ready`
+// leaves a notification; `nil` leaves none, but does not take away one that is kept.
 G* unblock(poll_desc::direction& d, std::uintptr_t left) noexcept {
   std::uintptr_t old = d.word.load(seq_cst);
   for (;;) {
     if (old == poll_desc::ready || old == left) return nullptr;
-    // acq_rel, seq_cst for the pairing with info: the goroutine's commit published what it wrote before.
+    // acq_rel: the goroutine's commit published what it wrote before. seq_cst: for the pairing with info.
     if (d.word.compare_exchange_strong(old, left, seq_cst, seq_cst)) {
       return old > poll_desc::wait ? reinterpret_cast<G*>(old) : nullptr;
     }
@@ -59,7 +60,7 @@ void deadline_passed(poll_desc* pd, poll_mode m, std::uint64_t seq) noexcept {
   {
     lock_guard hold(pd->mutex);
     poll_desc::direction& d = pd->at(m);
-    if (seq != d.seq) return;  // the deadline was changed, or the descriptor is another one by now
+    if (seq != d.seq) return;  // the deadline was changed, or the descriptor has a new use by now
     d.deadline.store(-1, relaxed);
     publish(pd, is_closing(pd));
     g = unblock(d, poll_desc::nil);
@@ -74,8 +75,8 @@ void write_deadline_passed(timer* t, std::uint64_t seq, nanos) noexcept {
   deadline_passed(static_cast<poll_desc::deadline_timer*>(t)->of, poll_mode::write, seq);
 }
 
-// Under pd->mutex. True: the poller sleeps too long for this deadline. Throws std::bad_alloc, and then nothing has
-// changed.
+// Called under pd->mutex. Arms the deadline's timer. True: the poller sleeps too long for this deadline. If it throws
+// std::bad_alloc, nothing has changed.
 bool arm(timer_heap& here, poll_desc* pd, poll_mode m, nanos deadline) {
   poll_desc::direction& d = pd->at(m);
   auto passed = m == poll_mode::read ? read_deadline_passed : write_deadline_passed;
@@ -122,16 +123,17 @@ poll_desc* poll_open(int fd, int* error) {
   return pd;
 }
 
-// In the child of a fork(), by the first of its threads that comes to netpoll_init. Meanwhile
-//   - one that opens a descriptor comes by netpoll_init, too, and waits there for us;
-//   - one that frees a descriptor, which it had before the fork, may do so just before we register that: then nobody
-//     waits for what the poller tells of it, and such events are dropped.
+// Called in the child of a fork(), by the first of its threads that comes to netpoll_init. Meanwhile
+//   - a thread that opens a descriptor calls netpoll_init, too, and waits there for us;
+//   - a thread may free a descriptor that was open before the fork, just before we register it. Then nobody waits for
+//     the events of that descriptor, and they are dropped.
 int poll_open_again() noexcept {
   for (poll_desc* pd = all_made.load(acquire); pd; pd = pd->next_made) {
     if (!pd->registered) continue;
     int error = netpoll_add(pd->fd, pd, pd->tag());
     if (error == ENOMEM || error == ENOSPC) return error;
-    // Else it was closed without our knowledge, as by who closes all that it inherited.
+    // Any other error: the descriptor was closed without our knowledge, for example by code that closes all descriptors
+    // that it inherited.
     if (error) pd->registered = false;
   }
   return 0;
@@ -147,7 +149,7 @@ void poll_set_deadlines_again(timer_heap& here) {
       const nanos deadline = d.deadline.load(relaxed);
       if (deadline <= 0) continue;
       if (deadline <= now) {
-        d.deadline.store(-1, relaxed);  // nobody waits: the threads that did were sent away
+        d.deadline.store(-1, relaxed);  // nobody is woken: the end of run() has sent away the threads that waited
       } else {
         arm(here, pd, m, deadline);
       }
@@ -207,12 +209,13 @@ bool poll_prepare_wait(poll_desc* pd, poll_mode m) noexcept {
   poll_desc::direction& d = pd->at(m);
   for (;;) {
     std::uintptr_t old = d.word.load(relaxed);
-    // At least acquire: what made it ready happened before. seq_cst: "drained" (api/src/net/receive.hpp).
+    // acquire at least: what made it ready happened before. seq_cst: "drained" (api/src/net/receive.hpp).
     if (old == poll_desc::ready && d.word.compare_exchange_strong(old, poll_desc::nil, seq_cst, relaxed)) return false;
     if (old == poll_desc::nil && d.word.compare_exchange_strong(old, poll_desc::wait, seq_cst, relaxed)) break;
     WEFT_ASSERT(old <= poll_desc::ready, "two goroutines wait for fd {} in one direction", pd->fd);
   }
-  // The word says wait; only now look whether somebody closed or a deadline passed before they could see it.
+  // The word says `wait`. Only now look whether the descriptor was closed, or a deadline passed, too early for the
+  // other side to see it.
   if (poll_check(pd, m) == poll_status::ok) return true;
   poll_finish_wait(pd, m);
   return false;
@@ -220,7 +223,7 @@ bool poll_prepare_wait(poll_desc* pd, poll_mode m) noexcept {
 
 bool poll_commit(poll_desc* pd, poll_mode m, G* g) noexcept {
   std::uintptr_t want = poll_desc::wait;
-  // release: whoever takes the G sees its saved stack.
+  // release: the thread that takes the G sees its saved stack.
   return pd->at(m).word.compare_exchange_strong(want, reinterpret_cast<std::uintptr_t>(g), acq_rel, relaxed);
 }
 
@@ -236,7 +239,7 @@ deadline_result poll_set_deadline(timer_heap& here, poll_desc* pd, poll_mode m, 
   if (is_closing(pd)) return {};
   poll_desc::direction& d = pd->at(m);
   deadline_result r;
-  // The timer first: that may throw. If it fires at once, it waits for the lock.
+  // The timer comes first, since arming it may throw. If it fires at once, its function waits for the lock.
   if (deadline > 0) {
     r = {arm(here, pd, m, deadline), deadline};
   } else {
@@ -252,9 +255,9 @@ deadline_result poll_set_deadline(timer_heap& here, poll_desc* pd, poll_mode m, 
 }
 
 void poll_event(poll_desc* pd, std::uint32_t tag, poll_news news, g_list& woken) noexcept {
-  if (pd->tag() != tag) return;  // an event of a descriptor that is gone
-  // Before the word is looked at ("drained", api/src/net/receive.hpp). If the descriptor is made anew at this moment,
-  // that costs the new one a try now and then.
+  if (pd->tag() != tag) return;  // an event of an earlier use
+  // Stored before the word is looked at ("drained", api/src/net/receive.hpp). If the descriptor is given a new use at
+  // this moment, the mark costs the new use a superfluous try now and then.
   if (WEFT_UNLIKELY(news.special)) pd->special.store(true, seq_cst);
   if (news.readable) {
     if (G* g = unblock(pd->read, poll_desc::ready)) woken.push_back(g);

@@ -1,8 +1,8 @@
-// A poll descriptor: what the runtime knows of one open descriptor that can be waited for.
+// A poll descriptor: what the runtime knows about an open descriptor that goroutines can wait for.
 //
-// For each direction there is a word ("the poll word") that says who waits:
+// For each direction a word ("the poll word") says who waits:
 //
-//   nil     nobody waits, no notification is kept
+//   nil     nobody waits, and no notification is kept
 //   ready   a notification is kept: the next wait takes it and does not sleep
 //   wait    a goroutine is about to sleep
 //   G*      that goroutine sleeps
@@ -64,59 +64,66 @@ struct poll_desc {
 
   atomic<std::uint32_t> info{0};
   int fd = -1;
-  atomic<bool> special{false};  // an event has told of more than bytes to read: the end, an error, urgent data
-  bool registered = false;      // by who opens and frees it; and in the child of a fork(), by poll_open_again
+  atomic<bool> special{false};  // an event told of more than bytes to read: the end, an error, or urgent data
+  bool registered = false;      // written by poll_open, poll_free and, in the child of a fork(), poll_open_again
   lock mutex{lock_rank::poll_desc};
   direction read;
   direction write;
   poll_desc* next = nullptr;       // free list
-  poll_desc* next_made = nullptr;  // of all there are; does not change
+  poll_desc* next_made = nullptr;  // in the list of all descriptors; never changes
 
   direction& at(poll_mode m) noexcept { return m == poll_mode::read ? read : write; }
   const direction& at(poll_mode m) const noexcept { return m == poll_mode::read ? read : write; }
   std::uint32_t tag() const noexcept { return info.load(relaxed) >> tag_shift; }
 };
 
-// A descriptor for fd, registered with the poller. errno value on failure (EPERM: fd cannot be polled).
-// Throws std::bad_alloc.
+// Makes a poll descriptor for fd and registers it with the poller. On failure returns null and sets *error to an errno
+// value (EPERM: fd cannot be polled). Throws std::bad_alloc.
 poll_desc* poll_open(int fd, int* error);
 
-// Wakes both sides; every wait from now on says closing. Gs to be readied are appended to `woken`.
+// Closes: wakes the waiters of both directions, and every later wait returns `closing`. Appends the goroutines to be
+// readied to `woken`.
 void poll_evict(poll_desc* pd, g_list& woken) noexcept;
 
-// For a new poller: registers all with it that were with the last one. 0 or an errno value.
+// Registers with a new poller all descriptors that were registered with the last one. Returns 0 or an errno value.
 int poll_open_again() noexcept;
 
-// At the start of a run(): the end of the last one dropped the timers of all deadlines. Throws std::bad_alloc.
+// Arms the timers of all deadlines anew. Called at the start of a run(): the end of the last one dropped these timers.
+// Throws std::bad_alloc.
 void poll_set_deadlines_again(timer_heap& here);
 
-// Until the deadline of one direction, by the clock: its timer may run a little later; forever: there is none.
-// Relaxed: who sets a deadline while somebody looks cannot know whether that will see it.
+// Returns the time left until the deadline of one direction; `forever`: there is no deadline. It asks the clock, since
+// the deadline's timer may run a little later. relaxed: a thread that sets a deadline meanwhile cannot know whether
+// this call will see it.
 inline nanos poll_time_left(const poll_desc* pd, poll_mode m) noexcept {
   const nanos deadline = pd->at(m).deadline.load(relaxed);
   if (deadline == 0) return forever;
   return deadline < 0 ? 0 : std::max<nanos>(deadline - nanotime(), 0);
 }
 
-// After evict, when no call uses it any more: forgets the descriptor. Does not close fd.
+// Forgets the descriptor. Called after poll_evict, when no call uses the descriptor any more. Does not close fd.
 void poll_free(poll_desc* pd) noexcept;
 
-// Whether waiting makes sense: closing or a passed deadline say no.
+// Returns ok if waiting makes sense: the descriptor is not closed, and the deadline has not passed.
 poll_status poll_check(const poll_desc* pd, poll_mode m) noexcept;
 
-// Before an I/O attempt: drops a kept notification.
+// Called before an I/O attempt: drops a kept notification. Returns what poll_check returns; unless that is ok, it drops
+// nothing.
 poll_status poll_reset(poll_desc* pd, poll_mode m) noexcept;
 
-// True: the caller has to park with poll_commit. False: a notification was kept; try again, unless poll_check objects.
+// Begins a wait. True: the caller must park with poll_commit. False: a notification was kept, so the caller must try
+// again, unless poll_check objects.
 bool poll_prepare_wait(poll_desc* pd, poll_mode m) noexcept;
 
-// On the stack that was switched to. False: something came in between and the goroutine must go on.
+// The commit step, which runs on the stack that was switched to. False: something came in between, and the goroutine
+// must go on.
 bool poll_commit(poll_desc* pd, poll_mode m, G* g) noexcept;
 
-// As if the poller had told of it: who waits tries again, or who does so next. That G is to be readied, or null.
+// Acts as if the poller had reported an event: the goroutine that waits tries again, or else the next one that is about
+// to wait. Returns the goroutine to be readied, or null.
 G* poll_try_again(poll_desc* pd, poll_mode m) noexcept;
 
-// After the park: forgets the wait.
+// Called after the park: forgets the wait.
 void poll_finish_wait(poll_desc* pd, poll_mode m) noexcept;
 
 struct deadline_result {
@@ -124,15 +131,15 @@ struct deadline_result {
   nanos when = 0;
 };
 
-// Sets the deadline of one direction: 0 none, a past time wakes a waiting goroutine (appended to `woken`).
-// Timers go into `here`. Throws std::bad_alloc, and then nothing has changed.
+// Sets the deadline of one direction. 0: none. Negative: it has passed, which wakes a waiting goroutine (appended to
+// `woken`). The timer goes into `here`. If it throws std::bad_alloc, nothing has changed.
 deadline_result poll_set_deadline(timer_heap& here, poll_desc* pd, poll_mode m, nanos deadline, g_list& woken);
 
-// The deadline timers' functions hand woken goroutines to this; the scheduler installs it.
+// Installs the function to which the deadline timers hand the goroutines that they wake. Called by the scheduler.
 using ready_function = void (*)(G*) noexcept;
 void poll_set_ready(ready_function f) noexcept;
 
-// An event arrived: appends the goroutine that waited, if any.
+// Handles an event: appends the goroutine that waited for it, if any, to `woken`.
 struct poll_news {
   bool readable, writable, special;
 };

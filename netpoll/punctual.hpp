@@ -1,10 +1,11 @@
-// How late the kernel wakes whoever sleeps until a time, learnt from how late it did. On an idle processor that is
-// tens of microseconds: the timer's interrupt, the way out of the idle state, the switch. A sleep that shall end in
-// time ends that much earlier, and its end is watched.
+// Estimates how late the kernel wakes a thread that sleeps until a time, from how late it was before. On an idle
+// processor that is tens of microseconds: the timer's interrupt, the way out of the idle state, the thread switch. A
+// sleep that must end on time is made shorter by that much, and the thread watches the clock for the rest.
 //
-// The estimate follows a quantile: three steps up when a sleep was later, one down when it was not, so it rests where
-// three of four were not later. A step up is an eighth of the way, within bounds: soon there, and what other processes
-// do to single sleeps does not carry it away.
+// The estimate follows a quantile. It goes up by three steps after a sleep that was later, and down by one step after
+// one that was not. So it settles where three of four sleeps are not later. If an eighth of the difference is more than
+// three steps, it goes up by that, but by no more than twelve steps. So it gets there soon, and a single sleep that
+// other processes have delayed does not carry it away.
 #pragma once
 
 #include "runtime/clock.hpp"
@@ -15,8 +16,8 @@ namespace weft::rt {
 
 class wake_lateness {
  public:
-  // What to take off a sleep that is still `ahead` long: at most half of it, so that watching never takes longer than
-  // sleeping did.
+  // Returns by how much to shorten a sleep of length `ahead`. That is at most half of it, so that watching never takes
+  // longer than sleeping.
   nanos allowance(nanos ahead) const noexcept { return std::min(estimate_, ahead / 2); }
 
   void observe(nanos late) noexcept {

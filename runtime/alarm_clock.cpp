@@ -24,8 +24,8 @@ bool alarm_clock::sleep_until(nanos deadline) noexcept {
     const int n = ::ppoll(&rings, 1, &timeout, nullptr);
     if (n == 0) return false;
     const bool rang = n > 0 ? rings.revents == POLLIN : errno == EINTR;
-    // Forbidden to this process, or the descriptor is somebody else's by now, which whoever sleeps in the poller will
-    // say: no reason to run flat out.
+    // The call is forbidden to this process, or the descriptor is somebody else's by now, which the M that sleeps in
+    // the poller will report. Neither is a reason to run flat out.
     if (!rang || !set(off)) {  // R1
       deaf_.store(true, relaxed);
       ::nanosleep(&timeout, nullptr);

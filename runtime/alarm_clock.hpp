@@ -1,16 +1,18 @@
-// A note (note.hpp) that others may also set to a time, again and again, without waking its sleeper: a timer of the
-// kernel's (timerfd). One thread sleeps; anybody wakes it, or sets the time: there is one, the last.
+// A note (note.hpp) that rings at a time as well. Other threads may set that time again and again without waking the
+// sleeper, because it is the time of a kernel timer (timerfd). One thread sleeps. Any thread may wake it, or set the
+// time; only the time that was set last counts.
 //
-//     who wakes, or sets the time                  the sleeper
+//     a thread that wakes, or sets the time        the sleeper
 //     W1  say why (a flag, a time)                 R1  the timer off
 //     W2  woken = 1; the timer to "now"            R2  woken = 0
 //     T2  the timer to a time, or off;             R3  look at what was said
 //         woken? the timer to "now"
 //
-//     If R3 misses W1, it comes first in the single order of seq_cst operations: W2 comes after R1 and R2, and the next
-//     sleep ends at once. So does T2's time, which R1 may else have taken back: then R3 sees what it is for. If T2
-//     takes back the "now" of a W2, it reads its `woken`, or R2 has been there, after W2, and R3 sees W1. A ring that
-//     nobody waits for any more costs the next sleep: nothing is done twice by that.
+//     If R3 misses W1, R3 comes before W1 in the single order of seq_cst operations. Then W2 comes after R1 and R2, and
+//     the next sleep ends at once. Likewise T2 comes after R1, and its time stands. If R1 takes back the time of a T2,
+//     that T2 came first, and R3 sees what its time was for. If T2 takes back the "now" of a W2, there are two cases:
+//     T2 reads that W2's `woken`; or R2 has cleared it, after W2, and R3 sees W1. A ring that nobody waits for any more
+//     only ends the next sleep early: nothing is done twice because of it.
 #pragma once
 
 #include "runtime/atomic.hpp"
@@ -22,23 +24,23 @@ namespace weft::rt {
 
 class alarm_clock {
  public:
-  // Before others know it. The descriptor, a timerfd by CLOCK_MONOTONIC, stays the caller's.
+  // Must be called before other threads know the clock. `timer_fd`, a timerfd on CLOCK_MONOTONIC, stays the caller's.
   void use(int timer_fd) noexcept {
     fd_ = timer_fd;
     deaf_.store(false, relaxed);
   }
 
-  // By anybody, a signal's handler too. Keeps errno, as do the next two.
+  // Wakes the sleeper. Any thread may call it, also in a signal handler. Keeps errno, as the next two functions do.
   void wakeup() noexcept {
     woken_.store(1, seq_cst);
     set(at_once);
   }
 
-  // False: the kernel does not let us, and it will not ring.
+  // False: the clock will not ring, because the kernel does not allow us to set the timer, or to wait for it.
   bool ring_at(nanos when) noexcept { return set_unless_woken(when); }
   void ring_no_more() noexcept { set_unless_woken(off); }
 
-  // By its sleeper: all that woke it before is one, and taken. False: `deadline` passed first.
+  // Called by the sleeper. All wake-ups so far count as one, which this call takes. False: `deadline` passed first.
   bool sleep_until(nanos deadline) noexcept;
 
  private:
@@ -52,7 +54,7 @@ class alarm_clock {
   }
 
   atomic<std::uint32_t> woken_{0};
-  atomic<bool> deaf_{false};  // its sleeper cannot hear the timer
+  atomic<bool> deaf_{false};  // the sleeper cannot wait for the timer
   int fd_ = -1;
 };
 

@@ -14,7 +14,7 @@ namespace weft::rt {
 constinit bool barriers_are_symmetric = true;
 
 namespace {
-// Nobody else uses the library before its static constructors have run, or this thread does: so the change is safe.
+// Until the library's static constructors have run, no thread other than this one uses it. So the change is safe.
 [[maybe_unused]] const bool chosen = (barriers_are_symmetric = !membarrier_works());
 }  // namespace
 
@@ -26,8 +26,9 @@ bool membarrier_works() noexcept {
 void heavy_barrier() noexcept {
   full_fence();
   if (!membarrier_works()) return;
-  const int saved = errno;  // of a goroutine, perhaps
-  // Once registered, only a passing lack of memory can fail it, or a filter of system calls that was set since.
+  const int saved = errno;  // perhaps a goroutine's
+  // Once the process is registered, the call fails only for a temporary lack of memory, or because of a system call
+  // filter that was installed since.
   while (::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) {
     if (errno != ENOMEM) {
       fatal("membarrier: {}: it worked when the program began, and must be allowed on", strerrordesc_np(errno));

@@ -5,9 +5,10 @@
 //     light_barrier()              heavy_barrier()
 //     load y                       load x
 //
-// At least one of the two loads sees the other's store. The light one costs nothing, it only keeps the compiler from
-// reordering; the heavy one is membarrier(2): the kernel interrupts every running thread of the process, and a thread
-// that does not run had its barrier when it was switched out. Where the kernel has no membarrier, both are full fences.
+// At least one of the two loads sees the other side's store. The light barrier costs nothing: it only keeps the
+// compiler from reordering. The heavy barrier is membarrier(2): the kernel interrupts every running thread of the
+// process, and a thread that does not run had its barrier when it was switched out. Where the kernel has no membarrier,
+// both are full fences.
 #pragma once
 
 #include "runtime/config.hpp"
@@ -16,7 +17,7 @@
 
 namespace weft::rt {
 
-// Also while static constructors have not run yet.
+// True if the kernel has no membarrier, and as long as the static constructors have not run yet.
 extern bool barriers_are_symmetric;
 
 inline void full_fence() noexcept {
@@ -36,7 +37,7 @@ inline void light_barrier() noexcept {
 
 WEFT_NOINLINE void heavy_barrier() noexcept;  // a system call
 
-// The kernel has membarrier.
+// True if the kernel has membarrier.
 bool membarrier_works() noexcept;
 
 }  // namespace weft::rt

@@ -1,8 +1,8 @@
 // The one name under which the runtime uses atomics.
 //
-// Tests define WEFT_INTERLEAVE and provide what is declared here: then every atomic access is a place where a seeded
-// schedule may switch threads, and a store that is not seq_cst may stay unseen by others for a while, as on x86-64. So
-// protocols are driven through their rare interleavings.
+// Tests define WEFT_INTERLEAVE, and provide the functions that are declared for it here. Then every atomic access is a
+// place where a seeded schedule may switch threads, and a store that is not seq_cst may stay unseen by other threads
+// for a while, as on x86-64. This drives protocols through their rare interleavings.
 #pragma once
 
 #include <atomic>
@@ -16,10 +16,10 @@ namespace weft::rt {
 #if defined(WEFT_INTERLEAVE)
 
 void interleave_point() noexcept;
-// What this thread has stored and others do not see yet, oldest first ("store buffer").
+// The calling thread's stores that other threads do not see yet, oldest first ("store buffer").
 bool interleave_keep(void* where, const void* value, std::size_t size) noexcept;  // false: store it at once
-bool interleave_kept(const void* where, void* value) noexcept;  // false: it has kept nothing for there
-void interleave_show() noexcept;                                // all of it
+bool interleave_kept(const void* where, void* value) noexcept;                    // false: no store to there is kept
+void interleave_show() noexcept;                                                  // makes all kept stores visible
 
 template <class T>
 class atomic {
@@ -59,7 +59,7 @@ class atomic {
   T fetch_and(T d, std::memory_order o) noexcept { return shown().fetch_and(d, o); }
 
  private:
-  // Where an instruction reads and writes at once, the processor shows all first.
+  // An instruction that reads and writes at once first makes all earlier stores visible, as on the processor.
   std::atomic<T>& shown() noexcept {
     interleave_point();
     interleave_show();
@@ -82,8 +82,8 @@ inline constexpr auto release = std::memory_order_release;
 inline constexpr auto acq_rel = std::memory_order_acq_rel;
 inline constexpr auto seq_cst = std::memory_order_seq_cst;
 
-// One pause of a spin loop: 20 to 40 ns on today's x86, which the counts of pauses in this library go by. On aarch64 a
-// barrier that the core waits at for about as long; `yield` takes none.
+// One pause of a spin loop. On today's x86 it takes 20 to 40 ns, and the counts of pauses in this library assume that.
+// On aarch64 it is a barrier, at which the core waits for about as long; `yield` would take no time.
 inline void cpu_relax() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_pause();

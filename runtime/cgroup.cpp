@@ -2,8 +2,8 @@
 //   /proc/self/cgroup      "0::/a/b" (v2) or "4:cpu,cpuacct:/a/b" (v1): where in the hierarchy the process is
 //   /proc/self/mountinfo   where the hierarchy is mounted, and which part of it: in a container often only "/a"
 //   cpu.max (v2), cpu.cfs_quota_us and cpu.cfs_period_us (v1) in that folder and each one above it
-// What does not look as it should is taken as no quota: a process that runs on a strange system shall run. But one that
-// has run out of descriptors has the quota that it had.
+// Anything that does not look as it should counts as no quota, because the process must run on a strange system, too.
+// But a process that has run out of descriptors or memory keeps the quota that it had: read_file throws then.
 
 #include "runtime/cgroup.hpp"
 
@@ -21,7 +21,7 @@ namespace weft::rt {
 
 namespace {
 
-// "" if it is not there or cannot be read.
+// Returns the file's contents, or "" if it does not exist or cannot be read.
 std::string read_file(const std::string& path) {
   struct descriptor {
     int fd;
@@ -59,7 +59,7 @@ std::string_view without_newline(std::string_view text) {
   return text;
 }
 
-// A number and nothing else.
+// Parses a text that is a number and nothing else.
 std::optional<long long> number(std::string_view text) {
   long long v = 0;
   auto r = std::from_chars(text.data(), text.data() + text.size(), v);
@@ -68,7 +68,7 @@ std::optional<long long> number(std::string_view text) {
 }
 
 unsigned processors(std::optional<long long> quota, std::optional<long long> period) {
-  if (!quota || !period || *quota <= 0 || *period <= 0) return 0;  // v1 says -1 for none
+  if (!quota || !period || *quota <= 0 || *period <= 0) return 0;  // in v1, -1 means that there is none
   long long n = *quota / *period + (*quota % *period != 0);
   return n > 1'000'000 ? 0 : static_cast<unsigned>(n);
 }
@@ -102,11 +102,11 @@ std::string unescape(std::string_view text) {
 }
 
 struct mount {
-  std::string part;   // of the hierarchy that is mounted there
-  std::string point;  // where
+  std::string part;   // which part of the hierarchy is mounted
+  std::string point;  // where it is mounted
 };
 
-// "31 23 0:28 /part /point rw,relatime shared:9 - cgroup2 name rw,cpu": any number of fields come before the dash.
+// "31 23 0:28 /part /point rw,relatime shared:9 - cgroup2 name rw,cpu". The number of fields before the dash varies.
 std::optional<mount> find_mount(const std::string& mountinfo, bool v2) {
   for (std::string_view line : split(mountinfo, '\n')) {
     auto fields = split(line, ' ');
@@ -118,8 +118,8 @@ std::optional<mount> find_mount(const std::string& mountinfo, bool v2) {
   return {};
 }
 
-// `path` within `part`; "" is part itself. A path outside of it, as another namespace sees it ("/../b"), or that of a
-// process that was moved: what is mounted is all that can be seen.
+// Returns `path` relative to `part`; "" is `part` itself. Also returns "" for a path outside of `part`, as another
+// namespace sees it ("/../b"), or for that of a process that was moved: nothing but what is mounted can be seen.
 std::string path_within(std::string_view path, std::string_view part) {
   if (part == "/") part = "";
   if (!path.starts_with(part)) return "";
@@ -138,7 +138,7 @@ unsigned cgroup_cpu_quota(const std::string& root) {
   const std::string mountinfo = read_file(root + "/proc/self/mountinfo");
   unsigned least = 0;
   for (std::string_view line : split(cgroups, '\n')) {
-    // "number:controllers:path"; a path may have colons
+    // "number:controllers:path"; the path may contain colons
     auto first = line.find(':'), second = line.find(':', first + 1);
     if (first == line.npos || second == line.npos) continue;
     std::string_view controllers = line.substr(first + 1, second - first - 1);

@@ -13,22 +13,23 @@ inline constexpr nanos millisecond = 1000 * microsecond;
 inline constexpr nanos second = 1000 * millisecond;
 inline constexpr nanos forever = INT64_MAX;
 
-// CLOCK_MONOTONIC, the clock of std::chrono::steady_clock. About 27 ns: read once per scheduling round.
+// Reads CLOCK_MONOTONIC, the clock of std::chrono::steady_clock. This takes about 27 ns, so it is read once per
+// scheduling round.
 inline nanos nanotime() noexcept {
   timespec ts;
   clock_gettime(CLOCK_MONOTONIC, &ts);
   return static_cast<nanos>(ts.tv_sec) * second + ts.tv_nsec;
 }
 
-// when + d, where "too long to fit" means never.
+// Returns when + d; a sum that is too large becomes `forever`.
 inline nanos saturating_add(nanos when, nanos d) noexcept {
   nanos sum;
   if (__builtin_add_overflow(when, d, &sum)) return d > 0 ? forever : INT64_MIN;
   return sum;
 }
 
-// A counter that runs at a constant rate of the machine's choosing: a third of the price of the clock. Only
-// differences on one machine mean anything, and only roughly.
+// Reads a counter that runs at a constant rate, which depends on the machine. It costs a third of what the clock costs.
+// Only differences on one machine mean anything, and only roughly.
 inline std::uint64_t cpu_ticks() noexcept {
 #if defined(WEFT_INTERLEAVE)
   return static_cast<std::uint64_t>(nanotime());  // tests have their own time
@@ -43,7 +44,7 @@ inline std::uint64_t cpu_ticks() noexcept {
 #endif
 }
 
-// What was read from memory before has come when this is over; what follows begins then.
+// Waits until all earlier loads from memory are complete. What follows begins only then.
 inline void wait_for_loads() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_lfence();

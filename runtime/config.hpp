@@ -27,21 +27,24 @@
 
 namespace weft::rt {
 
-// The scheduler's sizes and turns. In tests that drive it through its interleavings queues are full, and turns come,
-// all the time.
+// The scheduler's sizes, and how often something gets its turn. The interleaving tests use small numbers, so that
+// queues are full, and turns come, all the time.
 #if defined(WEFT_INTERLEAVE)
 inline constexpr std::uint32_t run_queue_size = 4, others_every = 3, global_queue_every = 5;
 inline constexpr std::uint32_t short_bursts_at_first = 2, collisions_per_look = 2;
-inline constexpr std::size_t free_blocks_at_most = 0;  // memory that is freed goes by the tests' operator delete
+inline constexpr std::size_t free_blocks_at_most = 0;  // freed memory goes to the tests' operator delete
 inline constexpr std::uint32_t cold_behind = 2;
 #else
-inline constexpr std::uint32_t run_queue_size = 256;       // a ring; what does not fit goes to the global queue
-inline constexpr std::uint32_t others_every = 1024;        // inherited dispatches: two turns in one slice let others in
-inline constexpr std::uint32_t global_queue_every = 61;    // time slices: then the global queue comes first
-inline constexpr std::uint32_t short_bursts_at_first = 8;  // before a promise (burst.cpp)
-inline constexpr std::uint32_t collisions_per_look = 64;   // of two Ps at channels (help_trial.cpp)
-inline constexpr std::size_t free_blocks_at_most = 1024;   // in the cache of a P
-// Who has waited behind that many in the global queue is hardly in a cache any more, nor its page in the TLB.
+inline constexpr std::uint32_t run_queue_size = 256;  // a ring; what does not fit goes to the global queue
+// So many dispatches inherit a time slice between two looks at the other goroutines. The second look in one slice lets
+// them in (park.cpp).
+inline constexpr std::uint32_t others_every = 1024;
+inline constexpr std::uint32_t global_queue_every = 61;    // time slices; then the global queue comes first
+inline constexpr std::uint32_t short_bursts_at_first = 8;  // needed before a promise (burst.cpp)
+inline constexpr std::uint32_t collisions_per_look = 64;   // collisions of two Ps at channels (help_trial.cpp)
+inline constexpr std::size_t free_blocks_at_most = 1024;   // in a P's cache, of each kind
+// A goroutine that has waited behind this many others in the global queue is hardly in any cache any more, and its page
+// is hardly in the TLB.
 inline constexpr std::uint32_t cold_behind = 192;
 #endif
 

@@ -9,7 +9,8 @@ namespace {
 
 constinit goroutine_life life{};
 
-// Unwinders stop here: this frame has no caller. Not noexcept: an exception that comes as far has no handler.
+// Unwinders stop at this frame, because it has no caller. It is not noexcept, so that an exception that gets this far
+// has no handler.
 WEFT_NO_FAKE_STACK void first_frame(thread_state* thread, G* from, after_switch after, void* arg) {
 #if defined(__x86_64__)
   asm volatile(".cfi_undefined rip");
@@ -22,8 +23,9 @@ WEFT_NO_FAKE_STACK void first_frame(thread_state* thread, G* from, after_switch 
   for (;;) {
     g->entry(g->closure);
     last_step l = life.ended();
-    // Not in ended(), as a call that never returns would make the processor guess wrong where the next goroutine's
-    // calls return to (way_back.hpp). Here none is open: this frame was entered by a jump.
+    // The switch is made here and not in ended(): a call that never returns would make the processor mispredict where
+    // the next goroutine's calls return to (way_back.hpp). Here no call is open, because this frame was entered by a
+    // jump.
     if (l.after) switch_to(g->thread, l.next, l.after, nullptr);
     WEFT_ASSERT(!l.after, "goroutine {} ran on after its end", g->id);
     g = l.next;
@@ -33,7 +35,7 @@ WEFT_NO_FAKE_STACK void first_frame(thread_state* thread, G* from, after_switch 
 }  // namespace
 
 WEFT_NO_FAKE_STACK void announce_switch(G* from, G* to) noexcept {
-  // A goroutine that ends frees its fake stack; it says so by being dead.
+  // Null frees the fake stack. That is for a goroutine that ends: it is dead by now.
   void** save = from->get_state() == g_state::dead ? nullptr : &from->fake_stack;
   const stack* s = to->own_stack;
   __sanitizer_start_switch_fiber(save, s->lo, static_cast<std::size_t>(s->hi - s->lo));
@@ -45,8 +47,8 @@ WEFT_NO_FAKE_STACK void announce_arrival(G* g) noexcept {
 
 void set_goroutine_life(const goroutine_life& l) noexcept { life = l; }
 
-// The last frames of a goroutine never return, so to ThreadSanitizer these calls stay open; it has room for 65,536. A
-// new fiber for each goroutine would be dear.
+// The last frames of a goroutine never return, so ThreadSanitizer regards these calls as open. It has room for 65,536
+// open calls in a fiber. A new fiber for each goroutine would be expensive, so a fiber is used this many times.
 constexpr std::uint32_t fiber_uses_at_most = 1000;
 
 void begin_on(G* g, stack* s) noexcept {
@@ -55,7 +57,7 @@ void begin_on(G* g, stack* s) noexcept {
   auto* top = static_cast<std::byte*>(g->closure);
   if (top < s->lo || top >= s->hi) top = s->hi;
   top = reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(top) & ~std::uintptr_t{63});
-  // The last user of this stack left frames that never returned.
+  // The last user of this stack left poisoned frames, because they never returned.
   if (WEFT_UNLIKELY(asan_running())) __asan_unpoison_memory_region(s->lo, static_cast<std::size_t>(top - s->lo));
   if (WEFT_UNLIKELY(tsan_running())) {
     if (s->fiber && ++s->fiber_uses >= fiber_uses_at_most) {

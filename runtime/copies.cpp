@@ -11,20 +11,20 @@
 
 namespace weft::rt {
 
-// Read by copies of other versions: only its end may change.
+// Copies of other versions read this: members may change only at its end.
 struct copy_state {
-  // seq_cst on both sides: of two copies that start at the same time, each says so and then looks, and one sees the
-  // other.
+  // seq_cst for the store and for the load: of two copies that start at the same time, each first stores its own flag
+  // and then reads the other's, so at least one sees the other.
   atomic<std::uint32_t> running{0};
 };
 
-// The note refers to it by name.
+// extern "C", because the note refers to the state by name.
 extern "C" {
 [[gnu::visibility("hidden"), gnu::used]] constinit copy_state weft_this_copy{};
 }
 
-// One entry: the sizes of name and contents, the type, the name, and the contents, which is where the state lies, seen
-// from there.
+// The note has one entry: the sizes of its name and of its contents, its type, its name, and its contents, which are
+// the distance from there to the state.
 asm(".pushsection .note.weft, \"a\", %note\n"
     ".balign 4\n"
     ".long 5, 4, 1\n"
@@ -98,7 +98,7 @@ void begin_as_only_copy() noexcept {
 
 void stay_loaded() noexcept {
   Dl_info at;
-  // The program itself is not found by its name, and never goes.
+  // For the program itself, dlopen() finds nothing by that name; but the program is never unloaded.
   if (::dladdr(&weft_this_copy, &at)) ::dlopen(at.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 

@@ -7,8 +7,8 @@ namespace weft::rt {
 
 namespace {
 
-// The kernel derives its clock from the counter that cpu_ticks reads, as it found that to run at one rate and alike on
-// all processors.
+// True if the kernel derives its clock from the counter that cpu_ticks reads. It does so if it has found that the
+// counter runs at one rate, and alike on all processors.
 bool clock_follows_ticks() noexcept {
   char name[32] = {};
   if (std::FILE* f = std::fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re")) {

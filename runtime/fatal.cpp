@@ -19,11 +19,11 @@ constinit atomic<dump_hook> the_dump_hook{nullptr};
 constinit atomic<bool> dying{false};
 
 [[noreturn]] void die(std::string_view headline, dump_of what) noexcept {
-  // The first to die reports. Whoever fails meanwhile waits for the process to end; a fault inside the
-  // report itself ends it at once.
+  // The first thread to die reports. A thread that fails meanwhile waits for the process to end. A fault inside the
+  // report itself ends the process at once.
   static thread_local bool reporting = false;
   if (reporting) _exit(2);
-  if (dying.exchange(true, relaxed)) {  // one is the first, that is all
+  if (dying.exchange(true, relaxed)) {  // relaxed: it only decides which is first
     for (;;) pause();
   }
   reporting = true;
@@ -33,7 +33,7 @@ constinit atomic<bool> dying{false};
   _exit(2);
 }
 
-// In that many milliseconds.
+// True if fd takes more output now, or within `timeout` milliseconds.
 bool takes_more(int fd, int timeout) noexcept {
   pollfd p{fd, POLLOUT, 0};
   return ::poll(&p, 1, timeout) == 1 && (p.revents & POLLOUT);
@@ -72,7 +72,7 @@ void write_all(int fd, std::string_view text) noexcept {
 }
 
 void write_without_waiting(int fd, std::string_view text) noexcept {
-  constexpr std::size_t at_once = PIPE_BUF;  // what a pipe has room for that says that it takes more
+  constexpr std::size_t at_once = PIPE_BUF;  // a pipe that takes more has room for this
   for (; !text.empty() && takes_more(fd, 0); text.remove_prefix(std::min(text.size(), at_once))) {
     write_all(fd, text.substr(0, at_once));
   }

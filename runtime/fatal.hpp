@@ -18,14 +18,15 @@
 
 namespace weft::rt {
 
-// What the report shows beside its message. `caller`: where this thread is, a goroutine or not.
+// What the report shows beside its message. `caller`: where this thread is, whether it runs a goroutine or not.
 enum class dump_of : std::uint8_t { caller, all_goroutines, caller_and_all };
 
 [[noreturn]] void fatal_message(std::string_view message, dump_of what = dump_of::caller) noexcept;
 [[noreturn]] void assert_failed(const char* condition, const char* file, int line, std::string_view values) noexcept;
 
-// While it lives, a write of the calling thread into a pipe that nobody reads any more raises no SIGPIPE. The write
-// that fails sends that to this thread; one that was pending already is somebody else's and stays. Async-signal-safe.
+// While an object of this class lives, a write of the calling thread to a pipe that nobody reads any more raises no
+// SIGPIPE. A write that fails sends the signal to this thread, where it is blocked, and is taken at the end. A SIGPIPE
+// that was pending before is somebody else's, and stays. Async-signal-safe.
 class no_sigpipe {
  public:
   no_sigpipe() noexcept;
@@ -39,18 +40,19 @@ class no_sigpipe {
   bool theirs_, failed_ = false;
 };
 
-// write(2), again until all is written; no SIGPIPE where it goes into a pipe that nobody reads any more, since the
-// disposition of that is the program's. Into what does not block and is full it gives up after a second without any
+// Calls write(2) until all is written. Raises no SIGPIPE if fd is a pipe that nobody reads any more, because the
+// disposition of that signal is the program's. If fd is non-blocking and full, gives up after a second without any
 // progress. Async-signal-safe.
 void write_all(int fd, std::string_view text) noexcept;
-// For who must not wait (sysmon): what a pipe that is full, or a terminal that was stopped, does not take is left out.
+// For a thread that must not wait (sysmon): leaves out what fd does not take, because a pipe is full or a terminal was
+// stopped.
 void write_without_waiting(int fd, std::string_view text) noexcept;
 
-// What the program has printed to stdout, and the C library still has. Not from a signal's handler. Without waiting:
-// not if another thread has the stream just now, or nobody takes what is written.
+// Writes out what the program has printed to stdout and the C library still holds. Must not be called in a signal
+// handler. Does not wait: writes nothing if another thread holds the stream just now, or if nobody takes the output.
 void flush_stdout() noexcept;
 
-// Written at once to stderr, so that lines of several threads do not mix.
+// Writes `text` to stderr in one piece, so that lines of several threads do not mix.
 void print_error(std::string_view text) noexcept;
 
 template <class... Args>
@@ -68,7 +70,7 @@ template <class... Args>
   assert_failed(condition, file, line, {out.data(), out.size()});
 }
 
-// The scheduler knows the goroutines; it installs what prints them.
+// The scheduler, which knows the goroutines, installs the function that prints them.
 using dump_hook = void (*)(dump_of) noexcept;
 void set_dump_hook(dump_hook hook) noexcept;
 

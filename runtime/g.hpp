@@ -1,7 +1,7 @@
-// G: a goroutine. It gets a stack when it first runs, and gives it back when it ends: one that waits for its first
-// turn is this header only, its closure included if that is small.
+// G: a goroutine. It gets a stack when it first runs, and gives it back when it ends. So a goroutine that waits for its
+// first turn is this header only, which also holds its closure if that is small.
 //
-// Who may touch a G is decided by its state. `set_state` changes that, and at the end of a run() `abandon`:
+// The state of a G decides who may touch it. `set_state` changes the state; at the end of a run(), so does `abandon`:
 //
 //   state      on a queue   may run   who owns the stack
 //   idle       no           no        the free list that holds it, or nobody yet
@@ -13,12 +13,12 @@
 //   abandoned  no           no        nobody, for good: run() ended before it did
 //
 // The wake word ("who wins a wake-up"). A wait that several parties can end (select, a time limit, cancellation)
-// has a ticket: G::begin_wait() makes a new one. Each party that would end the wait calls claim(ticket); exactly
-// one gets true, and that one, and nobody else, calls ready(). A claim with an old ticket fails, so a late party
-// of an earlier wait does no harm: G memory is never given to another type, so it may look at any time.
+// has a ticket: G::begin_wait() makes a new one. Each party that would end the wait calls claim(ticket); exactly one
+// gets true, and only that party calls ready(). A claim with an old ticket fails, so a late party of an earlier wait
+// does no harm. It may look at the G at any time, because the memory of a G is never given to another type.
 // A wait that only one party can end (a plain send or receive: the waiter is unlinked under the channel's lock)
 // uses no_ticket, and claim() then only asks whether the goroutine was abandoned. While a run() ends, no goroutine is
-// claimed any more, as it would never run: whoever comes later in the same queue, a plain thread, has its turn.
+// claimed any more, as it would never run. Instead, a plain thread that waits behind it in the same queue has its turn.
 #pragma once
 
 #include "runtime/atomic.hpp"
@@ -32,7 +32,8 @@
 
 namespace weft::rt {
 
-// A run() ends. relaxed: who has not seen it yet may still claim one, as if it had come earlier.
+// True from the end of a run() until the next one begins. relaxed: a thread that has not seen it yet may still claim a
+// goroutine, as if it had come earlier.
 inline constinit atomic<bool> goroutines_stop{false};
 
 struct G;
@@ -42,26 +43,27 @@ struct stack;
 enum class g_state : std::uint8_t { idle, runnable, running, syscall, waiting, dead, abandoned };
 const char* describe(g_state s) noexcept;
 
-// A goroutine has a stack of ours; the others stand for threads: `scheduler` is an M's own stack ("g0"),
-// `foreign` a thread weft did not start, whose park is a futex wait.
+// A `goroutine` has a stack of ours. The others stand for threads: `scheduler` is an M's own stack ("g0"), `foreign` is
+// a thread that weft did not start, whose park is a futex wait.
 enum class g_kind : std::uint8_t { goroutine, scheduler, foreign };
 
-// What __cxa_get_globals() points at: the Itanium C++ ABI's per-thread exception state, which belongs to the
-// goroutine here. With its padding, so that a switch copies it in one piece.
+// What __cxa_get_globals() points at: the Itanium C++ ABI's per-thread exception state, which belongs to the goroutine
+// here. The padding is a member, so that a switch copies all of it in one piece.
 struct exception_state {
   void* caught = nullptr;
   unsigned uncaught = 0;
   unsigned padding = 0;
 };
 
-// How the processor rounds and what it traps, and which exceptions it saw. A goroutine begins with what its spawner
-// has, as a thread does; the switch keeps it for each.
+// How the processor rounds, which floating-point exceptions it traps, and which it has seen. A goroutine begins with
+// the settings of its spawner, as a thread does. The switch saves and restores them.
 struct float_control {
 #if defined(__x86_64__)
   std::uint32_t mxcsr = 0x1f80;
   std::uint16_t x87 = 0x037f;
 
-  // Into the members, and no copy of them: a load of both at once would wait until both stores are in the cache.
+  // Stores into the members themselves and not into a copy: the copying would load both at once, and wait until both
+  // stores are in the cache.
   void read_here() noexcept { asm volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(mxcsr), "=m"(x87)); }
   void set_here() const noexcept { asm volatile("ldmxcsr %0\n\tfldcw %1" : : "m"(mxcsr), "m"(x87)); }
 #else
@@ -74,21 +76,21 @@ struct float_control {
 using wait_ticket = std::uint64_t;
 inline constexpr wait_ticket no_ticket = 0;
 
-// What is true of few goroutines. In one byte, as each dispatch looks at it.
+// Properties that few goroutines have. They are in one byte, because each dispatch looks at them.
 namespace mark {
 inline constexpr std::uint8_t locked_to_thread = 1;  // lock_os_thread
-inline constexpr std::uint8_t timed = 2;             // how long it is runnable is measured (latency.hpp)
-inline constexpr std::uint8_t pinned_to_thread = 4;  // pin: one thread, which runs others, too
-inline constexpr std::uint8_t ended = 8;             // what it ran has returned, and is destroyed
-inline constexpr std::uint8_t system = 16;           // ours: not counted, not shown
-inline constexpr std::uint8_t uses_seldom = 32;  // some of what is "seldom" used in a G is: to be cleaned at its end
+inline constexpr std::uint8_t timed = 2;             // how long it stays runnable is measured (latency.hpp)
+inline constexpr std::uint8_t pinned_to_thread = 4;  // pin: stays on one thread, which also runs others
+inline constexpr std::uint8_t ended = 8;             // its function has returned, and was destroyed
+inline constexpr std::uint8_t system = 16;           // one of weft's own: not counted, not shown
+inline constexpr std::uint8_t uses_seldom = 32;      // uses some of the "seldom" members, which are cleaned at its end
 inline constexpr std::uint8_t tied = locked_to_thread | pinned_to_thread;
 inline constexpr std::uint8_t for_dispatcher = tied | timed;
 }  // namespace mark
 
-// Five cache lines. A goroutine that only runs needs the first two, and the third if it has a closure: each line more
-// is one that has to come from another processor's cache for a goroutine that was stolen, or from memory for one in a
-// million.
+// Five cache lines. A goroutine that only runs needs the first two, and the third if it has a closure. Each further
+// line would have to come from another processor's cache for a goroutine that was stolen, or from memory for one of a
+// million goroutines.
 struct alignas(64) G {
   // --- the switch: owned by whoever owns the stack
   void* context = nullptr;  // where the suspended goroutine goes on (jump.hpp); null: it has not begun
@@ -98,18 +100,18 @@ struct alignas(64) G {
   g_kind kind = g_kind::goroutine;
   wait_reason reason = wait_reason::none;
   atomic<g_state> state{g_state::idle};
-  atomic<std::uint8_t> marks_word{0};  // mark::; changed by whoever owns the goroutine, read by a dump, too
+  atomic<std::uint8_t> marks_word{0};  // mark::; changed by the goroutine's owner, also read by a dump
 
   // --- queues: owned by the list it is on
   G* next = nullptr;
 
   // --- waking
   atomic<std::uint64_t> wake{0};  // (wait number << 1) | claimed
-  void* wake_value = nullptr;     // from the waker to the woken: which party it was
+  void* wake_value = nullptr;     // tells the woken goroutine which party woke it
 
   stack* own_stack = nullptr;
   void* park_frame = nullptr;  // frame of the switch, where a traceback starts; null: it has not begun
-  // Since when it waits, or is in a call, in ns of the coarse clock; with mark::timed since when it is runnable, in
+  // When its wait or its system call began, in ns of the coarse clock. With mark::timed: when it became runnable, in
   // cpu_ticks.
   atomic<nanos> wait_since{0};
 
@@ -127,17 +129,18 @@ struct alignas(64) G {
 
   // --- seldom
   void* fake_stack = nullptr;  // AddressSanitizer's
-  void* tied_to = nullptr;     // mark::tied: the M
+  void* tied_to = nullptr;     // with mark::tied: the M
   char name[24] = {};
   std::uint32_t lock_depth = 0, pin_depth = 0;
   std::uint32_t no_preemption = 0;  // > 0: nobody takes its P (weft::no_preemption)
   note thread_note;                 // kind foreign: what its park sleeps on
-  // Where a plain thread starts it, the run() it is for. In that thread's own G: of the last one that it started.
+  // If a plain thread starts this goroutine: the number of the run() it is for. In the plain thread's own G: that
+  // number for the goroutine that it started last.
   std::uint64_t run = 0;
 
-  // --- what it hangs in a queue while it waits without a ticket, and so in one queue only: for whoever it waits for,
-  // from before it is published until it runs again. Here and not in its frames, as who wakes a crowd then touches no
-  // stack: each lies in a page of its own.
+  // --- its node in a queue while it waits without a ticket, and so in one queue only. The node belongs to the party
+  // that the goroutine waits for, from before it is published until the goroutine runs again. It is here and not in the
+  // goroutine's frames, so that a waker of many goroutines touches no stacks: each of these lies in a page of its own.
   alignas(64) std::byte wait_node[64];
 
   std::uint8_t marks() const noexcept { return marks_word.load(relaxed); }
@@ -148,9 +151,10 @@ struct alignas(64) G {
 
   g_state get_state() const noexcept { return state.load(relaxed); }
 
-  // Every change of a state once the G is in use, but for abandon(). What makes the change visible to the next owner is
-  // the queue, the lock or the wake-up through which that owner got the G. Release, for a dump: a thread without a P
-  // may suspend its goroutine while the world stands still, and who reads that it is runnable reads its stack.
+  // Makes every change of state once the G is in use, except abandon()'s. What makes the change visible to the next
+  // owner is the queue, the lock or the wake-up through which that owner gets the G. Release is for a dump: a thread
+  // without a P may suspend its goroutine while the world stands still, and a dump that reads that the goroutine is
+  // runnable then reads its stack.
   void set_state(g_state from, g_state to) noexcept {
     WEFT_CHECK(get_state() == from, "goroutine {} is {}, not {}, and cannot become {}", id, describe(get_state()),
                describe(from), describe(to));
@@ -159,7 +163,8 @@ struct alignas(64) G {
   }
   void set_state_from_any(g_state to) noexcept { set_state(get_state(), to); }
 
-  // By the goroutine itself, before it publishes the ticket. Relaxed: publishing (a channel's lock) orders it.
+  // Called by the goroutine itself, before it publishes the ticket. Relaxed: the store is ordered by what publishes the
+  // ticket (a channel's lock).
   wait_ticket begin_wait() noexcept {
     std::uint64_t number = (wake.load(relaxed) >> 1) + 1;
     wake.store(number << 1, relaxed);
@@ -170,9 +175,10 @@ struct alignas(64) G {
     return WEFT_UNLIKELY(goroutines_stop.load(relaxed)) && kind == g_kind::goroutine;
   }
 
-  // It says who wins, and hands nothing over: begin_wait's store is relaxed, and so is a claim that fails. What the
-  // goroutine wrote before it waited is seen through what published the ticket (a channel's lock, a timer's heap), what
-  // the winner wrote through ready(). So acq_rel is more than is needed.
+  // True: the caller has won, and must call ready(). The wake word only decides who wins, and hands nothing over, so
+  // begin_wait's store is relaxed, and so is a claim that fails. What the goroutine wrote before it waited is seen
+  // through what published the ticket (a channel's lock, a timer's heap); what the winner wrote is seen through
+  // ready(). So acq_rel is more than is needed.
   [[nodiscard]] bool claim(wait_ticket ticket) noexcept {
     if (stops_with_its_run()) return false;
     if (ticket == no_ticket) return state.load(relaxed) != g_state::abandoned;
@@ -180,7 +186,7 @@ struct alignas(64) G {
     return wake.compare_exchange_strong(want, want | 1, acq_rel, relaxed);
   }
 
-  // It waits, and nobody wakes it any more.
+  // True if it waits, and nobody will wake it any more.
   bool waits_for_good() const noexcept { return get_state() == g_state::abandoned || stops_with_its_run(); }
 
   // Ends all waits for good: no claim succeeds afterwards.
@@ -225,7 +231,7 @@ class g_list {
     return at != nullptr;
   }
 
-  // g is in it.
+  // g must be in the list.
   void remove(G* g) noexcept {
     g_list others;
     while (G* first = pop_front()) {

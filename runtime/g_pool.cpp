@@ -12,14 +12,14 @@ namespace weft::rt {
 
 namespace {
 
-// Whoever looks at a G whose memory was given back, late, reads zeros: an idle goroutine without a ticket. That is a G
-// as good as a new one (spawning sets what else it needs), so none is constructed there again, under the eyes of those
-// who come late. But it begins with a higher wait number than any G that lost its memory, so that no ticket of an
-// earlier life is valid.
+// A late waker that looks at a G whose memory was given back reads zeros: an idle goroutine without a ticket. Zeros are
+// as good as a new G (spawning sets what else it needs). So no G is constructed there again, since a late waker might
+// look at it meanwhile. But the G begins with a higher wait number than any G that lost its memory, so that no ticket
+// of an earlier life is valid.
 struct pool {
   lock mutex{lock_rank::stacks};
   slab_pool<G> gs;
-  std::uint64_t first_wake = 0;  // of a G that is made
+  std::uint64_t first_wake = 0;  // wake word of a G that is made
 };
 
 constinit never_destroyed<pool> the_pool;

@@ -12,7 +12,7 @@
 
 namespace weft::rt {
 
-// Starts loading what is needed first: of a goroutine its header, of a stack its top.
+// Starts to load what is needed first: the header of a goroutine, or the top of a stack.
 inline void prefetch(const G* g) noexcept {
   __builtin_prefetch(g);
   __builtin_prefetch(reinterpret_cast<const std::byte*>(g) + 64);
@@ -22,14 +22,14 @@ inline void prefetch(const stack* s) noexcept {
   __builtin_prefetch(reinterpret_cast<const std::byte*>(s) - 64);
 }
 
-// FIFO. Room is made where that may fail (spawning), not where a goroutine is queued.
+// A FIFO. Room is made where that may fail (spawning), not where a goroutine is queued.
 class g_queue {
  public:
   bool empty() const noexcept { return size_ == 0; }
   std::size_t size() const noexcept { return size_; }
   std::size_t capacity() const noexcept { return mask_ + 1; }
 
-  // Throws std::bad_alloc.
+  // Makes room for n goroutines. Throws std::bad_alloc.
   void reserve(std::size_t n) {
     if (n <= capacity()) return;
     std::size_t larger = capacity();
@@ -55,7 +55,7 @@ class g_queue {
 
   void clear() noexcept { size_ = 0; }
 
-  // Nothing is queued: the memory of the room goes back, the room stays.
+  // If nothing is queued, gives the memory back to the system. The capacity stays.
   void release_unused() noexcept {
     if (size_ == 0 && heap_.data()) heap_.release_beyond(0);
   }
@@ -72,7 +72,7 @@ class g_queue {
   std::size_t size_ = 0;
 };
 
-// LIFO of fixed size: a P's free Gs, and its free stacks.
+// A LIFO of fixed size, for a P's free Gs and its free stacks.
 template <class T, std::size_t Capacity>
 class small_stack {
  public:
@@ -85,7 +85,7 @@ class small_stack {
     if (size_ > 0) prefetch(values_[size_ - 1]);
     return v;
   }
-  // The n that were put first; they are the coldest.
+  // Moves the n that were pushed first to `out`; they are the coldest.
   void drop_oldest(std::size_t n, T** out) noexcept {
     std::copy_n(values_, n, out);
     std::copy(values_ + n, values_ + size_, values_);

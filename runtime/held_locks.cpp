@@ -20,8 +20,8 @@ namespace weft::rt {
 
 namespace {
 
-// --- a thread's list. Not a thread_local: these functions are called by all code of the process, from the first
-// instruction of a thread to its last, so that nothing may be allocated by them.
+// --- a thread's list. It is not a thread_local: all code of the process calls these functions, from a thread's first
+// instruction to its last, so they must not allocate anything.
 
 pthread_key_t key;
 
@@ -46,24 +46,24 @@ void add(held_locks* list, const held_lock& lock) noexcept {
   if (list->size < held_locks::most) list->list[list->size++] = lock;
 }
 
-// A whole frame record, where one may lie.
+// True if a whole frame record may lie at `record`, on the stack s.
 bool contains(const stack* s, const void* record) noexcept {
   auto at = reinterpret_cast<std::uintptr_t>(record);
   return at % sizeof(void*) == 0 && at >= reinterpret_cast<std::uintptr_t>(s->lo) &&
          at + 2 * sizeof(void*) <= reinterpret_cast<std::uintptr_t>(s->hi);
 }
 
-// {that of the caller, address to return to}, on x86-64 and on aarch64.
+// A frame record is {the caller's frame record, the return address}, on x86-64 and on aarch64.
 using frame_record = const void* const*;
 
 #define frame_of_this_function() static_cast<frame_record>(__builtin_frame_address(0))
 
-// Without frame pointers what it reads may be anything on the stack: also what AddressSanitizer keeps others from.
+// Code without frame pointers may make this read anything on the stack, also what AddressSanitizer has poisoned.
 __attribute__((no_sanitize("address"))) void follow(frame_record frame, const void** callers) noexcept {
   *callers++ = frame[1];
   const thread_state* ts = this_thread_or_null();
   const stack* s = ts && ts->g ? ts->g->own_stack : nullptr;
-  if (!s || !contains(s, frame)) return;  // whose bounds are not known
+  if (!s || !contains(s, frame)) return;  // the bounds of this stack are not known
   for (std::size_t i = 1; i < held_lock::most_callers; ++i) {
     auto next = static_cast<frame_record>(frame[0]);
     if (next <= frame || !contains(s, next)) return;
@@ -89,7 +89,7 @@ void unlocked(const void* mutex) noexcept {
   }
 }
 
-// --- what is called instead, and then calls what was meant
+// --- the functions that are called in place of the real ones, which they call
 
 int (*real_lock)(pthread_mutex_t*);
 int (*real_trylock)(pthread_mutex_t*);
@@ -124,7 +124,7 @@ int our_clocklock(pthread_mutex_t* m, clockid_t clock, const timespec* until) {
 }
 
 int our_unlock(pthread_mutex_t* m) {
-  unlocked(m);  // first: afterwards it may be gone, and another one lie there
+  unlocked(m);  // first: afterwards the mutex may be gone, and another one lie there
   return real_unlock(m);
 }
 
@@ -134,7 +134,7 @@ struct hook {
   void** real;
 };
 
-// reinterpret_cast: the loader gives functions as void*.
+// reinterpret_cast, because the loader passes functions as void*.
 template <class F>
 hook make_hook(const char* name, F* ours, F** real) noexcept {
   return {name, reinterpret_cast<void*>(ours), reinterpret_cast<void**>(real)};
@@ -148,7 +148,7 @@ const hook hooks[] = {
     make_hook("pthread_mutex_unlock", our_unlock, &real_unlock),
 };
 
-// --- putting them there
+// --- putting our functions in place of the real ones
 
 #if defined(__x86_64__)
 bool is_address(std::uint64_t type) noexcept {
@@ -168,7 +168,7 @@ struct loaded_file {
   const ElfW(Sym) * symbols = nullptr;
   const char* names = nullptr;
 
-  // The linker has added the base to the addresses in the dynamic section, except in the kernel's own library.
+  // The dynamic linker has added the base to the addresses in the dynamic section, except in the kernel's own library.
   template <class T>
   const T* at(std::uintptr_t address) const noexcept {
     return reinterpret_cast<const T*>(address < base ? base + address : address);
@@ -179,7 +179,7 @@ struct loaded_file {
     bool read_only = slot >= relro_begin && slot < relro_end;
     auto* from = reinterpret_cast<void*>(slot & ~(page - 1));
     if (read_only && ::mprotect(from, page, PROT_READ | PROT_WRITE) != 0) return;
-    // Relaxed: other threads call the one or the other.
+    // Relaxed: other threads may call either function.
     __atomic_store_n(reinterpret_cast<void**>(slot), value, __ATOMIC_RELAXED);
     if (read_only) ::mprotect(from, page, PROT_READ);
   }
@@ -244,14 +244,14 @@ unsigned long long files_loaded() noexcept {
 void watch_mutexes() noexcept {
   if (tsan_running()) return;
   static const bool prepared = [] {
-    // RTLD_NEXT: what the files behind ours define. The first definition of all may be a stub of the executable that
-    // calls by the address which is about to be replaced.
+    // RTLD_NEXT finds what the files behind ours define. The very first definition may be a stub of the executable that
+    // calls by the address that is about to be replaced.
     for (const hook& h : hooks) *h.real = ::dlsym(RTLD_NEXT, h.name);
     return pthread_key_create(&key, [](void* list) { ::munmap(list, sizeof(held_locks)); }) == 0;
   }();
   static constinit atomic<unsigned long long> seen{0};
   unsigned long long loaded = files_loaded();
-  // Relaxed: who comes second has nothing to read, and both would write the same.
+  // Relaxed: a thread that comes second reads nothing that the first one wrote, and both would write the same.
   if (!prepared || seen.exchange(loaded, relaxed) == loaded) return;
   ::dl_iterate_phdr(redirect_file, nullptr);
 }

@@ -1,11 +1,11 @@
-// The jump from stack to stack, under the switch (context.hpp), which is its only user.
+// The jump from one stack to another. Its only user is the switch (context.hpp).
 //
 //   make_context<First>(top, floating)   the context of a new stack that ends at `top`: the first jump there calls
 //                                        First with the parts of its departure; First must not return
 //   jump(d, save, to)                    leaves this stack, whose context goes to `save`, for `to`. Returns when
-//                                        somebody jumps back, with that jump's departure
+//                                        another stack jumps back, with that jump's departure
 //
-// On x86-64 it is our own, elsewhere Boost.Context's: docs/adr/0010-jump-without-a-call.md.
+// On x86-64 the jump is our own, elsewhere it is Boost.Context's: docs/adr/0010-jump-without-a-call.md.
 #pragma once
 
 #include "runtime/g.hpp"
@@ -19,7 +19,7 @@
 
 namespace weft::rt {
 
-// What the side that leaves says to the one that arrives.
+// What the side that leaves passes to the side that arrives.
 struct departure {
   thread_state* thread;
   G* from;
@@ -31,8 +31,9 @@ using first_function = void (*)(thread_state*, G* from, void (*after)(G*, void*)
 
 #if defined(__x86_64__)
 
-// A context is the stack pointer, at this. The other registers that a callee saves are in the frame of switch_to: the
-// jump says that it clobbers them. The departure travels in the registers in which a function takes four arguments.
+// A context is the stack pointer, which points at a saved_context. The other registers that a callee saves are in the
+// frame of switch_to, because the jump declares that it clobbers them. The departure travels in the registers of a
+// function's first four arguments.
 struct saved_context {
   float_control floating;
   void* frame;
@@ -54,7 +55,7 @@ void* make_context(std::byte* top, float_control floating) noexcept {
 
 WEFT_NO_FAKE_STACK inline departure jump(departure d, void*& save, void* to) noexcept {
   static_assert(sizeof(saved_context) == 24);
-  void** where = &save;  // no input only: its register is another one's when somebody jumps back
+  void** where = &save;  // an output, too: the register holds something else when another stack jumps back
   asm volatile(
       "lea -24(%%rsp), %%rsp\n\t"
       "lea 1f(%%rip), %%r8\n\t"
@@ -99,7 +100,7 @@ void* make_context(std::byte* top, float_control) noexcept {
     departure d = departed(t);
     First(d.thread, d.from, d.after, d.arg);
   };
-  return boost::context::detail::make_fcontext(top, 0, first);  // it does not use the size
+  return boost::context::detail::make_fcontext(top, 0, first);  // make_fcontext does not use the size
 }
 
 WEFT_NO_FAKE_STACK inline departure jump(departure d, void*&, void* to) noexcept {

@@ -1,4 +1,4 @@
-// A list whose links lie in its elements: nothing is allocated, and an element goes at once.
+// A list whose links lie in its elements, so that nothing is allocated, and an element is removed without a search.
 #pragma once
 
 namespace weft::rt {
@@ -9,7 +9,7 @@ struct list_links {
   T* prev = nullptr;
 };
 
-// In the order in which they came. An iterator stays good while others are taken out.
+// Keeps its elements in the order in which they came. An iterator stays valid while other elements are taken out.
 template <class T, list_links<T> T::*Links>
 class linked_list {
  public:

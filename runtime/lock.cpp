@@ -1,25 +1,28 @@
-// "asymmetric unlock" of the low-level lock: what a mutex does for goroutines (api/src/sync/mutex.cpp), for threads.
+// "asymmetric unlock" of the low-level lock. It does for threads what a mutex does for goroutines
+// (api/src/sync/mutex.cpp).
 //
-// Who sleeps stands in a queue, with the sleepers of all locks whose addresses are of the same kind, in order of
-// arrival. Of one lock's the first is woken, by one unlock; until it has got the lock, or sleeps again, it is on its
-// way, and the unlocks meanwhile wake nobody. The bell of the kind counts the locks whose first sleeper is not on its
-// way. Queue and bell change only under the queue's mutex.
+// A thread that sleeps for a lock stands in a queue, in order of arrival, together with the sleepers of all locks whose
+// addresses are of the same kind. Of the sleepers of one lock, the first is woken, by one unlock. Until it has got the
+// lock or sleeps again, it is "on its way", and unlocks in the meantime wake nobody. The bell of a kind counts the
+// locks whose first sleeper is not on its way. Queue and bell change only under the queue's mutex.
 //
-//     unlock                             who becomes a lock's first sleeper, or is that again, and is not on its way
+//     unlock                             a thread that is a lock's first sleeper, and is not on its way (any more)
 //     U1  free               (release)   W0  ++bell; the lock is free? then take it, else sleep for 50 us
 //     U2  compiler barrier               W1  heavy barrier (asymmetric.hpp)
 //     U3  the bell rings?    (plain)     W2  the lock is free? then take it, else sleep
 //
-//   Whoever is woken looks again. If W2 finds the lock held, that holder's U1 was not visible at W1, so its U3 comes
-//   after W1 and sees the bell. Later holders likewise. So nobody sleeps on unseen. The barrier, which interrupts other
-//   processors, is seldom needed: an unlock misses the bell only if W0 falls between its U3 and the moment when its U1
-//   is seen, and if no other one follows in 50 us. Whoever rings while it holds the lock (the next sleeper's bell, when
-//   it leaves the queue) needs none: its own U3 follows, and later holders acquire the lock after it.
+//   A thread that is woken looks again. If W2 finds the lock held, the U1 of that holder was not visible at W1, so its
+//   U3 comes after W1 and sees the bell. The same holds for later holders. So no sleeper is overlooked. The barrier
+//   interrupts other processors, but it is seldom needed: an unlock misses the bell only if W0 falls between its U3 and
+//   the moment when its U1 becomes visible; and it does harm only if no other unlock follows within 50 us. A thread
+//   that rings while it holds the lock (it rings for the next sleeper when it leaves the queue) needs no barrier: its
+//   own U3 follows, and later holders acquire the lock after it.
 //
-//   The bell is not in the lock, which may be gone right after U1: the address alone finds the queue, and who is queued
-//   under it waits for a lock that exists. If it is another one at the same place, it wakes without need.
+//   The bell is not in the lock, because the lock may be gone right after U1. The address alone finds the queue, and a
+//   thread that is queued under it waits for a lock that exists. If that is another lock at the same place, the thread
+//   is woken without need.
 //
-// Without membarrier the bells ring always, and who answers has its full fence before it looks. The model is
+// Without membarrier the bells always ring, and an unlock that answers has a full fence before it looks. The model is
 // tests/model/lock.pml.
 
 #include "runtime/lock.hpp"
@@ -38,21 +41,24 @@ namespace weft::rt {
 
 namespace {
 
-// Pauses between one look at a held lock and the next: 2 to 4 µs in all, longer than nearly any critical section,
-// shorter than a sleep and a wake-up. Each look takes the cache line away from the holder, who needs it back to unlock,
-// and most often locks again soon: after a few looks it shall go on undisturbed for some rounds.
+// How many pauses lie between one look at a held lock and the next: 2 to 4 µs in all, which is longer than nearly any
+// critical section, and shorter than a sleep and a wake-up. Each look takes the cache line away from the holder, which
+// needs it back to unlock, and most often locks again soon. So after a few looks the holder is left undisturbed for
+// some rounds.
 //
-// The exceptions are rare. Under sched.mutex: a P is taken from a goroutine that runs, or beside one that was alone
-// (membarrier, how the thread fares by /proc, its turns), threads are counted for the deadlock check, an M is made, a
-// queue's array grows or is given back. Under the others: memory is mapped or given back, many entries of a timer heap
-// are put right, and for a timer that is set under a channel's lock an M may have to be made. sched.world is held for
-// as long as the world is stopped, or a run() takes to end: who wants that looks now and then (acquire_world).
+// Critical sections that take longer are rare. Under sched.mutex: a P is taken from a goroutine that runs, or beside
+// one that was alone, which takes a membarrier, a look at the thread's state in /proc, and a change of its time slices;
+// threads are counted for the deadlock check; an M is made; a queue's array grows or is given back. Under the other
+// locks: memory is mapped or given back; many entries of a timer heap are put right; an M may have to be made for a
+// timer that is set under a channel's lock. sched.world is held for as long as the world is stopped, or a run() takes
+// to end: a thread that wants it looks now and then (acquire_world).
 constexpr int pauses[] = {8, 32, 64};
 
 // How long the first sleeper trusts that its bell is heard without a barrier.
 constexpr nanos barrier_after = 50 * microsecond;
 
-// Guards a queue: free, held, held with sleepers. It is never gone, so that whoever gives it back may look at it.
+// Guards a queue. Its word is 0 (free), 1 (held) or 2 (held, with sleepers). It is never destroyed, so a thread that
+// has given it back may still look at it.
 class queue_mutex {
  public:
   void acquire_mutex() noexcept {
@@ -78,7 +84,7 @@ struct sleeper {
   list_links<sleeper> in_queue;
 };
 
-// All under the mutex. `of` may be gone, unless it has a sleeper.
+// The mutex guards everything. The lock `of` may be gone, unless it has a sleeper.
 struct alignas(cache_line) sleepers_queue {
   queue_mutex mutex;
   linked_list<sleeper, &sleeper::in_queue> sleepers;
@@ -93,7 +99,7 @@ struct alignas(cache_line) sleepers_queue {
 
 constinit std::array<sleepers_queue, std::size_t{1} << lock_bell_bits> queues;
 
-// As who holds the queue's mutex, by one, or back.
+// ring counts one more lock, silence one less. They are called with the queue's mutex held.
 void ring(lock_bell& bell) noexcept { bell.rings.fetch_add(1, relaxed); }
 void silence(lock_bell& bell) noexcept { bell.rings.fetch_sub(1, relaxed); }
 
@@ -136,7 +142,7 @@ void lock::acquire_slow() noexcept {
     if (first) {
       me.on_its_way = false;
       ring(bell);    // W0
-      if (take()) {  // else whoever has just given it back has heard no bell, and the 50 us would pass
+      if (take()) {  // otherwise the 50 us would pass if the last holder had just given it back, and heard no bell
         silence(bell);
         break;
       }
@@ -159,7 +165,7 @@ void lock::acquire_slow() noexcept {
     q.mutex.acquire_mutex();
     if (taken) break;
   }
-  // The lock is ours, and we were its first sleeper: nobody else is woken.
+  // The lock is ours, and we were its first sleeper, because no other one is ever woken.
   q.sleepers.erase(&me);
   if (q.first_of(this)) ring(bell);
   q.mutex.release_mutex();
@@ -180,7 +186,7 @@ void lock::wake_sleeper() noexcept {
     silence(bell);
   }
   q.mutex.release_mutex();
-  if (wakes) s->woken.wakeup();  // it is gone at the next instruction
+  if (wakes) s->woken.wakeup();  // the sleeper may be gone at the next instruction
 }
 
 #if WEFT_LOCK_RANKS

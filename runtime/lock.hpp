@@ -1,10 +1,11 @@
 // The low-level lock: held for a few instructions (exceptions: lock.cpp), never across a suspension.
 //
-// One word, free or held. Taking it is a locked instruction, giving it back a plain store ("asymmetric unlock",
-// lock.cpp). A thread that finds it held spins briefly, but not while a sleeper waits to be woken, and then sleeps in a
-// queue that is found by the lock's address. With many contenders one spins, one is on its way and the others are
-// asleep, so the lock does not collapse. Ranks say in which order locks may be taken; builds with WEFT_CHECKS verify
-// it. While only one P runs, locks that only goroutines take need no locked instruction at all (goroutine_lock).
+// A lock is one word, free or held. Taking it is a locked instruction; giving it back is a plain store ("asymmetric
+// unlock", lock.cpp). A thread that finds the lock held spins briefly, but not while a sleeper waits to be woken, and
+// then sleeps in a queue that is found by the lock's address. With many contenders one spins, one is on its way and the
+// others are asleep, so the lock does not collapse. Ranks say in which order locks may be taken; builds with
+// WEFT_CHECKS verify it. While only one P runs, locks that only goroutines take need no locked instruction at all
+// (goroutine_lock).
 #pragma once
 
 #include "runtime/atomic.hpp"
@@ -14,7 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// Counted per thread; those of interleaving tests are none.
+// Ranks are counted per thread, but the threads of interleaving tests are not real ones.
 #if WEFT_CHECKS && !defined(WEFT_INTERLEAVE)
 #define WEFT_LOCK_RANKS 1
 #else
@@ -38,8 +39,8 @@ enum class lock_rank : std::uint8_t {
   leaf,  // holds nothing further
 };
 
-// For locks at addresses of one kind: of how many the first sleeper is not on its way. `always`: there is no
-// membarrier, or it is not known yet.
+// Counts the locks at addresses of one kind whose first sleeper is not on its way (lock.cpp). `always`: there is no
+// membarrier, or that is not known yet.
 struct lock_bell {
   static constexpr std::uint32_t always = 1u << 31;
   atomic<std::uint32_t> rings{always};
@@ -73,11 +74,11 @@ class lock {
     if (WEFT_UNLIKELY(give_back())) wake_sleeper();
   }
 
-  // The same in two steps. True: wake_sleeper() has to follow.
+  // Releases the lock in two steps. True: wake_sleeper() must follow.
   [[nodiscard]] bool give_back() noexcept {
     note_released();
     const lock_bell& bell = lock_bells[kind()];
-    // release: what was written under the lock is seen by the next holder's acquire. After it the lock may be gone.
+    // release: the next holder's acquire sees what was written under the lock. After this store the lock may be gone.
     word_.store(free_word, release);                      // U1
     std::atomic_signal_fence(std::memory_order_seq_cst);  // U2
     return bell.rings.load(relaxed) != 0;                 // U3
@@ -85,7 +86,7 @@ class lock {
   WEFT_NOINLINE void wake_sleeper() noexcept;
 
  protected:
-  // As the only one who may take it now.
+  // Takes the lock by a plain store. No other thread may be able to take it now.
   bool take_plainly() noexcept {
     if (word_.load(relaxed) != free_word) return false;
     check_rank();
@@ -124,11 +125,13 @@ class lock {
 #endif
 };
 
-// Whoever takes a goroutine_lock holds the same P, as all others idle, and no plain thread takes any: sched/alone.cpp.
+// True while all threads that take a goroutine_lock hold the same P, because all other Ps idle, and no plain thread
+// takes one (sched/alone.cpp).
 inline constinit atomic<bool> alone{false};
 
-// A lock that is taken only inside the runtime, by who holds a P, or by a plain thread; and given back before the P is.
-// While `alone`, taking it is a plain store. A lock that is held all the same is waited for as any other.
+// A lock that is taken only inside the runtime, by a thread that holds a P or by a plain thread, and that is given back
+// before the P is. While `alone`, taking it is a plain store. If it is held all the same, the thread waits for it as
+// for any other lock.
 class goroutine_lock : public lock {
  public:
   using lock::lock;

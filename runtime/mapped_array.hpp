@@ -1,5 +1,5 @@
-// An array straight from the kernel: memory is used as it is touched, and what is not needed any more can be given back
-// while the room stays. For lists that must never fail to take one more.
+// An array in memory straight from the kernel. Memory is used only as it is touched, and memory that is not needed any
+// more can be given back while the room stays. For lists that must never fail to take one more element.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ class mapped_array {
     void* p = ::mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) throw std::bad_alloc();
     data_ = static_cast<T*>(p);
-    // Who takes one more waits for as few pages as can be: not for 512 small ones where a large one would do.
+    // A thread that adds an element waits for as few pages as possible: for one large page, not for 512 small ones.
     if (bytes() >= 2 * huge_page) ::madvise(p, bytes(), MADV_HUGEPAGE);
   }
   mapped_array(mapped_array&& o) noexcept
@@ -40,7 +40,7 @@ class mapped_array {
   T* data() noexcept { return data_; }
   T& operator[](std::size_t i) noexcept { return data_[i]; }
 
-  // Room for n; the first `used` elements are kept. Throws std::bad_alloc.
+  // Makes room for n elements, and keeps the first `used`. Throws std::bad_alloc.
   void reserve(std::size_t n, std::size_t used) {
     if (n <= capacity_) return;
     mapped_array larger(std::max(n, 2 * capacity_));
@@ -48,7 +48,7 @@ class mapped_array {
     std::swap(*this, larger);
   }
 
-  // Only the first `used` elements are needed.
+  // Gives back the memory behind the first `used` elements, which alone are still needed.
   void release_beyond(std::size_t used) noexcept {
     std::size_t from = (used * sizeof(T) + page - 1) / page * page;
     if (from < bytes()) ::madvise(reinterpret_cast<std::byte*>(data_) + from, bytes() - from, MADV_DONTNEED);

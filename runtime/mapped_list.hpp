@@ -1,5 +1,5 @@
-// A list of bounded length in memory straight from the kernel, for what ends a process or stops all goroutines: the
-// heap may be in any state then. mapped_array is for lists that grow.
+// A list of bounded length in memory straight from the kernel, for code that ends the process or stops all goroutines,
+// when the heap may be in any state. mapped_array is for lists that grow.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace weft::rt {
 
-// Memory as it is used. No room at all, if the kernel has none.
+// Takes memory only as it is used. If the kernel has none, the list has no room at all.
 template <class T>
 class mapped_list {
  public:

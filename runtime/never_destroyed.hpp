@@ -1,4 +1,4 @@
-// A global that lives as long as the process: goroutines may still run while static destructors do.
+// A global that is never destroyed, because goroutines may still run while static destructors do.
 #pragma once
 
 namespace weft::rt {

@@ -1,5 +1,5 @@
-// A note: one thread sleeps on it until others wake it. All wake-ups since the last `clear` are one. After Go's
-// runtime.note.
+// A note: one thread sleeps on it until another one wakes it. All wake-ups since the last `clear` count as one. After
+// Go's runtime.note.
 #pragma once
 
 #include "runtime/futex.hpp"
@@ -8,10 +8,10 @@ namespace weft::rt {
 
 class note {
  public:
-  // seq_cst: who clears it and then looks whether to sleep misses no wake-up.
+  // seq_cst: a thread that clears the note, and then looks whether to sleep, misses no wake-up.
   void clear() noexcept { word_.store(0, seq_cst); }
 
-  // Release: what the waker did before is seen by the sleeper after sleep(). seq_cst: clear().
+  // Release: after sleep(), the sleeper sees what the waker did before. For seq_cst, see clear().
   void wakeup() noexcept {
     word_.store(1, seq_cst);
     futex_wake(&word_, 1);

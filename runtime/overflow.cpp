@@ -14,37 +14,37 @@ namespace weft::rt {
 
 namespace {
 
-// A handler that was there when a run() began. Each different one is here once and for good, since other threads may be
-// in on_fault. Written by run()'s threads, one after the other.
+// A SIGSEGV handler that was installed when a run() began. Each different one is here once and for good, because other
+// threads may be in on_fault. Threads that call run() write these, one after the other.
 struct handler {
   struct sigaction action;
-  atomic<const handler*> below{nullptr};  // what was there when it came: null if nothing comes after it
+  atomic<const handler*> below{nullptr};  // the one before it; null: nothing comes after it
   handler* next_known = nullptr;
   mutable atomic<bool> spent{false};  // it asked to be called once (SA_RESETHAND), and was
 };
 
 handler* all_known = nullptr;
-atomic<const handler*> newest{nullptr};  // on_fault is its partner, as of `below`
+atomic<const handler*> newest{nullptr};  // partner: on_fault, also for `below`
 
-// A handler that the user installed during a run() has us for the one that was there; when the next run() puts us back
-// on top, the two are each other's previous one. So what a thread handles is kept, and who of the handlers has it: when
-// we are called out of that one for the same fault, the next below gets it.
+// A handler that the user installs during a run() has on_fault as its previous handler. When the next run() puts
+// on_fault back on top, each of the two is the other's previous handler. So a thread notes the fault that it handles,
+// and which handler has got it. If that handler calls on_fault for the same fault, the next handler below gets it.
 struct fault {
   const void* context = nullptr;
-  const void* frame = nullptr;    // of on_fault
+  const void* frame = nullptr;    // on_fault's frame
   const handler* with = nullptr;  // not null while a handler is called
 };
 
-// A signal handler is not suspended, so this is not the thread-local of two threads.
+// A signal handler is never suspended, so it stays on one thread, and uses the thread-local of that thread only.
 thread_local constinit fault in_hand __attribute__((tls_model("initial-exec")));
 
-// A handler may have left by a jump, and the next fault is then at the same place of the same stack: but in on_fault
-// no deeper.
+// True if a handler that has got the fault calls on_fault for it. A handler may also have left by a jump; then the
+// context of the next fault may lie at the same place of the same stack, but the frame of on_fault is no deeper.
 bool is_passed_back(const void* context, const void* frame) noexcept {
   return in_hand.context == context && frame < in_hand.frame;
 }
 
-// On the signal's stack, and of the heap nothing is known: the goroutine may have been in malloc.
+// Runs on the signal stack. Nothing is known about the heap: the goroutine may have been in malloc.
 void report_overflow(const G* g, void* context) noexcept {
   report out(STDERR_FILENO, names::mangled);
   out.line("goroutine {}: stack overflow", g->id);
@@ -57,7 +57,7 @@ void report_overflow(const G* g, void* context) noexcept {
   out.started_by(g->spawn_pc);
 }
 
-// A stray pointer, which a guard page stopped.
+// Reports an access by a stray pointer, which a guard page stopped.
 void report_stray_access(const G* owner, void* context) noexcept {
   report out(STDERR_FILENO, names::mangled);
   const thread_state* ts = this_thread_or_null();
@@ -73,8 +73,8 @@ void report_stray_access(const G* owner, void* context) noexcept {
   }
 }
 
-// The goroutine of this thread, if it ran beyond its stack: over a guard, or as it has none. What it met there is
-// another goroutine's, so this is asked first.
+// Returns the goroutine of this thread if it ran beyond its stack: past a guard, or because it has none. The memory
+// that it met there belongs to another goroutine, so this is asked first.
 const G* goroutine_beyond_its_stack(const void* context) noexcept {
   const thread_state* ts = this_thread_or_null();
   if (!ts || ts->g->kind != g_kind::goroutine) return nullptr;
@@ -91,10 +91,10 @@ bool has(const struct sigaction& action, unsigned flag) noexcept {
   return (static_cast<unsigned>(action.sa_flags) & flag) != 0;
 }
 
-// With the mask that the kernel would give it.
+// Calls a handler with the signal mask that the kernel would give it.
 void call(const struct sigaction& to, int signal, siginfo_t* info, void* context) {
   sigset_t before;
-  ::pthread_sigmask(SIG_BLOCK, &to.sa_mask, &before);  // of its own signal on_fault did that
+  ::pthread_sigmask(SIG_BLOCK, &to.sa_mask, &before);  // its own signal is blocked in on_fault
   if (has(to, SA_NODEFER) && !sigismember(&to.sa_mask, signal)) {
     sigset_t again;
     sigemptyset(&again);
@@ -116,7 +116,7 @@ void pass_to(const handler* next, int signal, siginfo_t* info, void* context) {
   if (has(to, SA_SIGINFO)) {
     call(to, signal, info, context);
   } else if (to.sa_handler == SIG_DFL || to.sa_handler == SIG_IGN) {
-    const bool sent = info->si_code <= 0;  // by raise or kill: there is no instruction that runs again
+    const bool sent = info->si_code <= 0;  // by raise or kill, so no instruction runs again
     if (sent && to.sa_handler == SIG_IGN) return;
     ::sigaction(SIGSEGV, &to, nullptr);
     if (sent) ::raise(signal);
@@ -165,7 +165,7 @@ void put_on_top(const struct sigaction& action) {
   const handler* top = newest.load(relaxed);
   const handler* at = top;
   while (at && at != h) at = at->below.load(relaxed);
-  // One that is among them stays where it is, so that there is no circle.
+  // A handler that is already in the chain stays where it is, so that there is no circle.
   if (!at) h->below.store(passes_on(action) ? top : nullptr, release);
   newest.store(h, release);
 }

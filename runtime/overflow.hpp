@@ -1,5 +1,5 @@
-// Recognises a goroutine that ran over its stack, when a fault comes: its stack pointer is beyond the stack's end, or
-// the fault's address lies in a guard page of ours.
+// When a fault comes, recognises a goroutine that has overflowed its stack: its stack pointer is beyond the stack's
+// end, or the fault's address lies in a guard page of ours.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,13 @@
 
 namespace weft::rt {
 
-// Installs the SIGSEGV handler, if it is not there. Faults that are not a goroutine's overflow go to the handler that
-// was there before; if that one passes them back to ours, to what was there before it. std::bad_alloc. One thread at a
-// time.
+// Installs our SIGSEGV handler if it is not there. Our handler reports an overflow, or a stray access to a guard page,
+// and ends the process. Any other fault goes to the handler that was there before; if that handler passes the fault
+// back to ours, it goes to the one before that. Throws std::bad_alloc. Only one thread at a time may call this.
 void install_overflow_handler();
 
-// A thread's stack for signals: on a stack that ran over no handler can run. Destroyed when the thread is gone.
+// A thread's stack for signal handlers, since no handler can run on a stack that has overflowed. It is destroyed when
+// the thread is gone.
 class signal_stack {
  public:
   signal_stack() = default;
@@ -23,7 +24,7 @@ class signal_stack {
   signal_stack& operator=(const signal_stack&) = delete;
 
   [[nodiscard]] bool reserve() noexcept;  // false: there is no memory
-  void use() const noexcept;              // by the calling thread, unless it has one (a sanitizer's)
+  void use() const noexcept;              // for the calling thread, unless it has one (a sanitizer's)
 
  private:
   static constexpr std::size_t size = 64 * 1024;

@@ -7,9 +7,9 @@
 
 namespace weft::rt {
 
-// `fd`, which was just opened, under a number beyond those of the standard streams: a program that began without one of
-// them, or closed it, opens a file in its place later. -1 with errno set: it cannot be had, and fd is closed. A
-// negative fd stays as it is.
+// Returns `fd`, which was just opened, under a number beyond those of the standard streams: a program that began
+// without one of these, or closed it, may open a file in its place later. Returns -1 with errno set if no such number
+// can be had; fd is closed then. Returns a negative fd as it is.
 inline int beyond_standard_streams(int fd) noexcept {
   if (fd < 0 || fd > STDERR_FILENO) return fd;
   const int other = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -19,7 +19,8 @@ inline int beyond_standard_streams(int fd) noexcept {
   return other;
 }
 
-// While it lives, other libraries that open something get numbers beyond those of the standard streams, too.
+// While an object of this class lives, descriptors that other libraries open get numbers beyond those of the standard
+// streams, too.
 class standard_streams_taken {
  public:
   standard_streams_taken() noexcept {

@@ -14,11 +14,11 @@ namespace weft::rt {
 
 namespace {
 
-// The reserve is for one report at a time, when there is no memory to be had: what ends a process then shall be said
-// all the same.
+// The reserve serves one report at a time when no memory can be had, so that the process tells even then why it ends.
 constinit atomic<bool> reserve_in_use{false};
 
-// A function of weft's that is no template, and so has none of the program's code inlined: _ZN 4weft 5mutex 4lock E.
+// True for a function of weft's that is not a template, and so has none of the program's code inlined, like
+// _ZN 4weft 5mutex 4lock E.
 bool is_of_the_library(std::string_view mangled) noexcept {
   const std::size_t begin = mangled.starts_with("_ZNK") ? 4 : 3;
   if (!mangled.starts_with("_ZN") || !mangled.substr(begin).starts_with("4weft")) return false;
@@ -45,7 +45,7 @@ std::byte* report::reserve() noexcept {
   return room;
 }
 
-// acquire and, where it is given back, release: the former report's use of it is over.
+// acquire here, and release where the reserve is given back: the previous report no longer uses it.
 void* report::borrow_reserve() noexcept { return reserve_in_use.exchange(true, acquire) ? nullptr : reserve(); }
 
 report::~report() {
@@ -60,7 +60,8 @@ report::~report() {
   }
 }
 
-// What is above a call of weft's is its business, and what is below a goroutine's own code is the same for all.
+// Leaves out the frames inside a call of weft's, which are weft's business, and the frames that lead to a goroutine's
+// own code, which are the same for all goroutines.
 void report::frames(const trace& t) noexcept {
   if (!memory_) return;
   std::size_t begin = first_shown(t), end = t.size;
@@ -79,8 +80,8 @@ std::uint64_t report::hash_of_shown(const trace& t) noexcept {
   if (!memory_) return hash;
   std::size_t first = first_shown(t);
   if (first < t.size) {
-    // It called what is not shown, from one place if it had a lock at once, from another if not: only the function
-    // counts.
+    // This may be the function of weft's that called what is not shown, from one place if it had a lock at once, and
+    // from another if not. So only the function counts.
     const symbol s = symbol_of(t.frames[first]);
     if (s.function && is_of_the_library(s.function)) {
       hash = hash_on(hash, reinterpret_cast<std::uintptr_t>(t.frames[first].pc) - s.function_offset);
@@ -133,7 +134,7 @@ std::string_view report::describe(const place& p) noexcept {
   if (!s.object) return format_line("{}", p.at.pc);
   if (!s.function) return format_line("?  {}(+{:#x})", s.object, s.object_offset);
   std::string_view name = readable(s.function);
-  constexpr std::size_t longest = sizeof memory_->line - 640;  // the file shall find room behind it
+  constexpr std::size_t longest = sizeof memory_->line - 640;  // leaves room for the file
   return format_line("{}{}+{:#x}  {}(+{:#x})", name.substr(0, longest), name.size() > longest ? "..." : "",
                      s.function_offset + p.at.is_call, s.object, s.object_offset);
 }

@@ -1,5 +1,5 @@
-// What the runtime says about goroutines when something ends: heads, traces, and where they were started. Written to a
-// descriptor.
+// What the runtime says about goroutines when something ends: heads, traces, and where they were started. A report is
+// written to a descriptor.
 //
 // A report may be needed where there is little stack, and where the heap may be in any state. So its own memory comes
 // from mmap, or is a reserve if the system has none left, and only demangling allocates.
@@ -25,7 +25,7 @@ class report {
  public:
   // Writes to fd: write_all, or write_without_waiting.
   using writer = void (*)(int fd, std::string_view text) noexcept;
-  // With little stack left names stay mangled all the same.
+  // Names stay mangled, whatever is wanted, if little stack is left.
   report(int fd, names wanted, writer out = write_all) noexcept;
   ~report();
   report(const report&) = delete;
@@ -37,28 +37,29 @@ class report {
     write("", format_line(format, std::forward<Args>(args)...));
   }
 
-  // Function, offset, and file with the address that addr2line takes.
+  // Writes the function, the offset, and the file with the address that addr2line takes.
   void frame(std::string_view before, trace_frame f) noexcept;
-  void frames(const trace& t) noexcept;  // without the runtime's own at either end
+  void frames(const trace& t) noexcept;  // without the runtime's own frames at either end
   void all_frames(const trace& t) noexcept;
-  // Of what frames() shows: the same for traces that only differ in how the runtime came to wait where it was called.
+  // Returns a hash of what frames() shows. It is the same for traces that differ only in the runtime's own way from the
+  // program's call to the wait.
   std::uint64_t hash_of_shown(const trace& t) noexcept;
   void started_by(const void* spawn_pc) noexcept;  // nothing if that is not known
 
-  // Of a function or a type, demangled if that is wanted; until the next call.
+  // Returns the name of a function or of a type, demangled if that is wanted. It is valid until the next call.
   std::string_view readable(const char* mangled) noexcept;
 
-  // The function around it, by its mangled name.
+  // Returns the function around f, with its mangled name.
   symbol symbol_of(trace_frame f) noexcept { return memory_ ? find(f).what : symbol{}; }
 
-  // Room for one trace: 1 KiB that need not lie on a small stack. Null: there is no memory.
+  // Returns room for one trace, which takes 1 KiB and so need not lie on a small stack. Null: there is no memory.
   trace* scratch() noexcept { return memory_ ? &memory_->scratch : nullptr; }
 
  private:
   struct place {
     trace_frame at;
     symbol what;
-    bool is_own = false;    // the runtime's, and no function that a program calls
+    bool is_own = false;    // the runtime's, and not a function that a program calls
     std::string_view text;  // what frame() says of it; empty: not asked for yet, or there is no room to keep it
   };
   struct memory {
@@ -94,7 +95,7 @@ class report {
   memory* memory_;
 };
 
-// A goroutine's name, in quotes. Control characters are shown as '?': a name that came from outside shall not look like
+// A goroutine's name, in quotes. Control characters are shown as '?': a name that came from outside must not look like
 // lines of the report.
 struct quoted_name {
   std::string_view name;

@@ -21,11 +21,11 @@ bool stack_is_roomy() noexcept {
 void* roomy_stack() noexcept {
   const thread_state* ts = this_thread_or_null();
   if (stack_is_roomy() || !ts->scheduler || ts->g->kind != g_kind::goroutine) return nullptr;
-  // Its context is its stack pointer, and nothing of it lies below (jump.hpp).
+  // The scheduler's context is its stack pointer, and nothing that it needs lies below (jump.hpp).
   return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(ts->scheduler->context) & ~std::uintptr_t{63});
 }
 
-// The frame is found by %rbp, wherever the stack pointer is.
+// Unwinders find the frame by %rbp, wherever the stack pointer is.
 [[gnu::naked]] WEFT_NOINLINE void call_on_stack(void*, void (*)(void*), void*) noexcept {
   asm("push %rbp\n\t"
       ".cfi_def_cfa_offset 16\n\t"

@@ -26,7 +26,7 @@ __attribute__((weak)) void __tsan_switch_to_fiber(void* fiber, unsigned flags);
 }
 
 // AddressSanitizer keeps locals whose address is taken on a "fake stack" beside the stack. A goroutine that ends gives
-// its own up in the middle of the switch, so the locals of the switch have to lie on the stack itself.
+// up its fake stack in the middle of the switch, so the locals of the switch must lie on the stack itself.
 #define WEFT_NO_FAKE_STACK __attribute__((no_sanitize("address")))
 
 namespace weft::rt {
@@ -38,12 +38,12 @@ inline bool tsan_running() noexcept { return __tsan_switch_to_fiber != nullptr; 
 #if defined(VALGRIND_STACK_REGISTER)
 inline const bool under_valgrind = [] { return RUNNING_ON_VALGRIND != 0; }();
 
-// A stack that is never unmapped. Otherwise a switch looks to Valgrind like a very large frame.
+// Tells Valgrind of a stack that is never unmapped. Otherwise a switch looks to Valgrind like a very large frame.
 inline void tell_valgrind_of_stack(const void* lo, const void* hi) noexcept {
   if (under_valgrind) VALGRIND_STACK_REGISTER(lo, hi);
 }
 
-// What was popped off a stack may be used again, with contents that mean nothing.
+// Tells Valgrind that what was popped off a stack may be used again, with contents that mean nothing.
 inline void tell_valgrind_of_use(const void* lo, std::size_t size) noexcept {
   if (WEFT_UNLIKELY(under_valgrind)) VALGRIND_MAKE_MEM_UNDEFINED(lo, size);
 }

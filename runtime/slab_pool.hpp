@@ -1,5 +1,5 @@
-// Memory for items of one kind, side by side. It serves items of that kind only, and where a whole block of them is
-// free it can be given back to the system. Its owner has a lock for it.
+// Memory for items of one kind, side by side. The memory serves items of that kind only. Where a whole block of items
+// is free, its memory can be given back to the system. The pool's owner guards it with a lock.
 #pragma once
 
 #include "runtime/atomic.hpp"
@@ -13,11 +13,11 @@
 
 namespace weft::rt {
 
-// A slab is aligned to its size and cut into blocks, of which the first is its own header. Slabs are only ever added,
-// each after the last: for_each follows the links without a lock.
+// A slab is aligned to its size, and cut into blocks, of which the first is the slab's header. Slabs are only ever
+// added, each after the last one, so for_each follows the links without a lock.
 //
-// A block whose items are all free can lose its memory (release_free). It is cut anew then: who looks at an item there,
-// late, reads zeros.
+// A block whose items are all free can lose its memory (release_free). Items are then cut from it anew. A thread that
+// looks at one of its old items late reads zeros.
 template <class Item>
 class slab_pool {
  public:
@@ -25,18 +25,18 @@ class slab_pool {
 
   std::size_t free_count() const noexcept { return free_count_; }
 
-  // One of the free ones; there is one. The last that was put back is the first to be used again.
+  // Takes one of the free items; there must be one. The item that was put back last is the first to be used again.
   Item* take_free() noexcept { return free_[--free_count_]; }
   void take_free(Item** out, std::size_t n) noexcept {
     free_count_ -= n;
     std::copy_n(free_.data() + free_count_, n, out);
   }
 
-  // A new one, with construct(where, first): for the first time since the slab was made, or, false, where a block was
-  // given back. Throws std::bad_alloc.
+  // Makes a new item, by construct(where, first). `first` is true if it is the first item at that place since the slab
+  // was made, and false where a block was given back. Throws std::bad_alloc.
   template <class Construct>
   Item* make(Construct construct) {
-    // A block that has room, or a new slab's first.
+    // Finds a block that has room, or takes the first one of a new slab.
     while (!cutting_ || cutting_->cut[block_].load(relaxed) == items_per_block) {
       if (cutting_ && ++block_ < blocks) continue;
       block_ = 1;
@@ -56,11 +56,11 @@ class slab_pool {
   }
 
   void put(Item* const* items, std::size_t n) noexcept {
-    std::copy_n(items, n, free_.data() + free_count_);  // within the capacity: it has room for all that there are
+    std::copy_n(items, n, free_.data() + free_count_);  // within the capacity: there is room for all items
     free_count_ += n;
   }
 
-  // Gives the memory of blocks back that hold nothing but free items, after forget(item) for each of those.
+  // Gives back the memory of blocks that hold only free items, after forget(item) for each of these items.
   template <class Forget>
   void release_free(Forget forget) noexcept {
     if (free_count_ < items_per_block) return;
@@ -83,7 +83,7 @@ class slab_pool {
     block_ = 1;
   }
 
-  // Each that was made, free or not. Takes no lock.
+  // Visits each item that was made, free or not, in blocks that were not given back. Takes no lock.
   template <class Visit>
   void for_each(Visit visit) const noexcept {
     for (slab* s = first_.load(acquire); s; s = s->next.load(acquire)) {
@@ -103,9 +103,9 @@ class slab_pool {
 
   struct slab {
     atomic<slab*> next{nullptr};
-    // of a block; the first is not used
-    atomic<std::uint16_t> cut[blocks] = {};  // items there
-    std::uint16_t constructed[blocks] = {};  // since the slab was mapped
+    // For each block; the first entry is not used.
+    atomic<std::uint16_t> cut[blocks] = {};  // items that were made there
+    std::uint16_t constructed[blocks] = {};  // the same since the slab was mapped
     std::uint16_t free[blocks] = {};         // release_free's own count
 
     std::byte* begin_of(std::size_t block) noexcept { return reinterpret_cast<std::byte*>(this) + block * block_bytes; }
@@ -130,7 +130,7 @@ class slab_pool {
 
   void add_slab() {
     free_.reserve((slabs_ + 1) * items_per_slab, free_count_);
-    // Twice as much, for one that is aligned.
+    // Twice as much as needed, which contains an aligned slab.
     void* at =
         ::mmap(nullptr, 2 * slab_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) throw std::bad_alloc();

@@ -21,15 +21,15 @@ namespace weft::rt {
 
 namespace {
 
-// What is farther below a stack belongs to something else.
+// A stack pointer that is farther below a stack than this belongs to some other stack.
 constexpr std::size_t farthest_overflow = 1024 * 1024;
 
-// Slots a colour apart differ by 5 lines, over 40 of a page's 64 lines: the rest of the page is for the frames of a
-// parked goroutine.
+// From one slot to the next, the colour moves on by 5 lines, modulo 40 of a page's 64 lines. The rest of the page is
+// for the frames of a parked goroutine.
 constexpr std::size_t colours = 40, colour_step = 5, line = 64;
 
 struct class_table {
-  lock mutex{lock_rank::leaf};   // taken under a class's lock
+  lock mutex{lock_rank::leaf};   // may be taken under a class's lock
   stack_class* first = nullptr;  // they are never destroyed
 };
 
@@ -64,13 +64,13 @@ std::byte* map_slabs(std::size_t bytes) {
   return static_cast<std::byte*>(p);
 }
 
-// Under c->mutex. In one mapping.
+// Adds n slabs, in one mapping. Called under c->mutex.
 void add_slabs(stack_class* c, std::size_t n) {
   std::size_t slots = c->slots_per_slab();
   if (c->slabs.size() + n > c->slabs.capacity()) c->slabs.reserve(std::max(c->slabs.size() + n, 2 * c->slabs.size()));
   c->free.reserve(c->slots() + n * slots, c->first_free + c->free_count);
   {
-    // A stack whose overflow nobody could name is none.
+    // No stack is made without this table, because nobody could name the goroutine that overflows it.
     lock_guard hold(table.mutex);
     if (!published.ranges) published.ranges = static_cast<slab_range*>(map(max_published * sizeof(slab_range)));
   }
@@ -93,15 +93,17 @@ stack* header_of(std::byte* slot, std::size_t size, std::size_t index) noexcept 
   return reinterpret_cast<stack*>(slot + size - colour - sizeof(stack));
 }
 
-// Bare slots of one slab that somebody is about to make stacks of. They are in neither set, and without a header.
+// Bare slots of one slab, of which the calling thread is about to make stacks. They are in neither set of the slab, and
+// have no header.
 struct claim {
   std::byte* base;
   std::size_t slab_number;
   slot_set slots;
-  slot_set raw;  // of these
+  slot_set raw;  // which of these are raw
 };
 
-// Under c->mutex; some slot is bare: up to n of the first ones, so that the last slabs become free.
+// Claims up to n of the first bare slots, so that the last slabs become free. Called under c->mutex; at least one slot
+// must be bare.
 claim claim_bare(stack_class* c, std::size_t n) noexcept {
   while ((c->slabs[c->first_bare].raw | c->slabs[c->first_bare].cold) == 0) ++c->first_bare;
   slab& in = c->slabs[c->first_bare];
@@ -124,7 +126,8 @@ void for_each_slot(slot_set slots, F f) {
   for (; slots != 0; slots &= slots - 1) f(static_cast<std::size_t>(std::countr_zero(slots)));
 }
 
-// Without the lock, since the kernel takes its time. The stacks of the claimed slots, guarded; how many.
+// Makes stacks of the claimed slots, with guards, and returns how many. Called without the lock, since the kernel takes
+// its time.
 std::size_t make_stacks(stack_class* c, const claim& mine, stack** out) noexcept {
   std::byte* pages[most_advised_at_once];
   std::size_t n = 0;
@@ -142,7 +145,7 @@ std::size_t make_stacks(stack_class* c, const claim& mine, stack** out) noexcept
     canaries = in.guards[static_cast<int>(guard_kind::canary)];
   }
 
-  // Each top page is touched at once: one page fault for many costs less.
+  // All top pages are touched in one call, which costs less than a page fault for each.
   n = 0;
   for_each_slot(mine.slots, [&](std::size_t i) { pages[n++] = mine.base + (i + 1) * c->slot_size - page; });
   if (n > 1) advise_each(pages, n, MADV_POPULATE_WRITE);
@@ -201,7 +204,7 @@ void stack_reserve(stack_class* c, std::size_t n) {
   std::size_t slabs = (n - c->slots() - 1) / c->slots_per_slab() + 1;
   try {
     add_slabs(c, slabs);
-  } catch (const std::bad_alloc&) {  // one by one there may be room, where address space is limited
+  } catch (const std::bad_alloc&) {  // where address space is limited, there may be room for one at a time
     if (slabs == 1) throw;
     while (c->slots() < n) add_slabs(c, 1);
   }
@@ -219,7 +222,7 @@ std::size_t stack_take(stack_class* c, stack** out, std::size_t n) {
       return n;
     }
     if (c->bare == 0) add_slabs(c, 1);
-    // A program with few goroutines gets no memory for more.
+    // A program with few goroutines must not pay for the memory of many.
     std::size_t in_use = c->slots() - c->bare;
     mine = claim_bare(c, std::clamp<std::size_t>(in_use / 8, 1, std::min(n, most_advised_at_once)));
   }
@@ -228,7 +231,7 @@ std::size_t stack_take(stack_class* c, stack** out, std::size_t n) {
 
 void stack_put(stack_class* c, stack* const* stacks, std::size_t n) noexcept {
   lock_guard hold(c->mutex);
-  // There is room for all slots, but not always behind the place of those that were cooled.
+  // The list has room for all slots, but not always behind the places of those that were cooled.
   if (c->first_free + c->free_count + n > c->free.capacity()) {
     std::copy_n(c->free.data() + c->first_free, c->free_count, c->free.data());
     c->first_free = 0;
@@ -239,7 +242,7 @@ void stack_put(stack_class* c, stack* const* stacks, std::size_t n) noexcept {
 
 namespace {
 
-// The slab in which `at` lies, or null. Async-signal-safe.
+// Returns the slab in which `at` lies, or null. Async-signal-safe.
 const slab_range* slab_around(const std::byte* at) noexcept {
   std::size_t n = published.count.load(acquire);
   for (const slab_range* r = published.ranges; r != published.ranges + n; ++r) {
@@ -253,8 +256,8 @@ const slab_range* slab_around(const std::byte* at) noexcept {
 void stack_check_canary(const G* g) noexcept {
   const stack* s = g->own_stack;
   if (!s->has_canary) return;
-  // A frame may have gone past the canary without writing there. Outside the slab is some other stack, which the
-  // goroutine changed to.
+  // A frame may have gone past the canary without writing there. If `here` is outside the slab, it lies on some other
+  // stack, which the goroutine changed to.
   auto* here = static_cast<const std::byte*>(__builtin_frame_address(0));
   const slab_range* below = here < s->lo ? slab_around(here) : nullptr;
   const bool beyond = below && below == slab_around(s->lo);
@@ -266,8 +269,8 @@ void stack_check_canary(const G* g) noexcept {
 }
 
 bool stack_is_left(const G* g, std::uintptr_t sp) noexcept {
-  // Farther away is some other stack, which the goroutine changed to. Without a guard page it may have run through its
-  // neighbours first.
+  // If sp is farther away, it belongs to some other stack, which the goroutine changed to. A goroutine without a guard
+  // page may have run through its neighbours first.
   const stack* s = g->own_stack;
   auto lo = reinterpret_cast<std::uintptr_t>(s->lo);
   const slab_range* slab = s->has_canary ? slab_around(s->lo) : nullptr;
@@ -280,7 +283,7 @@ const G* stack_guard_owner(const void* address) noexcept {
   const slab_range* r = slab_around(a);
   if (!r || static_cast<std::size_t>(a - r->base) % r->slot_size >= page) return nullptr;
   auto k = static_cast<std::size_t>(a - r->base) / r->slot_size;
-  // The index that coloured the slot counts the slots of its class only.
+  // The index from which the slot got its colour counts only the slots of its class.
   std::size_t first_of_class = 0;
   for (const slab_range* before = published.ranges; before != r; ++before) {
     if (before->slot_size == r->slot_size) first_of_class += before->slots;

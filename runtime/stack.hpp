@@ -17,7 +17,7 @@
 // of pages: tops a power of two apart would compete for few sets of the TLB (docs/adr/0018-an-odd-number-of-pages.md).
 //
 // A goroutine takes its stack where nothing may fail: in the dispatcher. So slots are reserved while goroutines are
-// spawned (stack_reserve), and taking one of those succeeds.
+// spawned (stack_reserve), and taking a reserved one always succeeds.
 #pragma once
 
 #include "runtime/g.hpp"
@@ -32,7 +32,7 @@ struct stack_class;
 
 struct alignas(64) stack {
   std::byte* lo = nullptr;  // first usable byte, above the guard
-  std::byte* hi = nullptr;  // the end of the usable ones
+  std::byte* hi = nullptr;  // the end of the usable bytes
   stack_class* origin = nullptr;
   G* user = nullptr;      // null: it is free
   void* fiber = nullptr;  // ThreadSanitizer's
@@ -44,42 +44,42 @@ struct alignas(64) stack {
 inline constexpr std::size_t default_stack_size = 256 * 1024;
 inline constexpr std::size_t min_stack_size = 16 * 1024;
 
-// The class for stacks of `size` bytes, without guard (rounded up to an even number of pages, at least min_stack_size);
-// made on first use. Throws std::bad_alloc.
+// Returns the class for stacks of `size` bytes, not counting the guard (rounded up to an even number of pages, at least
+// min_stack_size). A class is made on first use. Throws std::bad_alloc.
 stack_class* stack_class_for(std::size_t size);
 
 std::size_t stack_size_of(const stack_class* c) noexcept;
 
-// How many are mapped at a time.
+// Returns how many slots are mapped at a time.
 std::size_t stack_slots_per_slab(const stack_class* c) noexcept;
 
-// Stacks that were taken and not put back.
+// Returns how many stacks were taken and not put back.
 std::size_t stack_in_use(stack_class* c) noexcept;
 
-// From now on the class has n slots, used and unused ones. Throws std::bad_alloc.
+// Makes sure that the class has at least n slots, used and unused ones. Throws std::bad_alloc.
 void stack_reserve(stack_class* c, std::size_t n);
 
-// At least one stack and up to `n`; how many. Reserved ones where the class's reserve covers all its users. Throws
-// std::bad_alloc.
+// Takes at least one stack and up to `n`, and returns how many. They are reserved ones if the class's reserve covers
+// all its users. Throws std::bad_alloc.
 std::size_t stack_take(stack_class* c, stack** out, std::size_t n);
 
 // Gives free stacks back to their class.
 void stack_put(stack_class* c, stack* const* stacks, std::size_t n) noexcept;
 
-// Some stacks have no guard page: stack_check_canary has something to check.
+// True if some stacks have no guard page, so that stack_check_canary has something to check.
 inline bool stack_canaries_in_use() noexcept { return guards_installed(guard_kind::canary) != 0; }
 
-// Fatal if the canary of g's stack was overwritten.
+// Ends the process if the canary of g's stack was overwritten, or if g, which calls this, has run past it.
 void stack_check_canary(const G* g) noexcept;
 
-// The goroutine whose guard contains `address`, or null. Async-signal-safe.
+// Returns the goroutine whose guard page contains `address`, or null. Async-signal-safe.
 const G* stack_guard_owner(const void* address) noexcept;
 
-// Whether `sp`, the stack pointer of g, which runs, is beyond the end of its stack.
+// True if `sp`, the stack pointer of the running goroutine g, is beyond the end of g's stack.
 bool stack_is_left(const G* g, std::uintptr_t sp) noexcept;
 
 struct stack_counters {
-  std::size_t slots = 0;  // with a guard: all that were used, except where a whole slab became as new
+  std::size_t slots = 0;  // those with a guard: all that were ever used, except where a whole slab became as new
   std::size_t guards_madvise = 0;
   std::size_t guards_mprotect = 0;
   std::size_t guards_none = 0;

@@ -11,14 +11,14 @@ namespace weft::rt {
 
 namespace {
 
-constexpr std::size_t fewest = 64;  // that are cooled in an interval, if so many may be
+constexpr std::size_t fewest = 64;  // so many may be cooled in an interval, if as many are untouched
 
-// Under the class's lock: nobody who takes a stack shall be held up by a million calls of madvise, nor by those of
-// stacks that are large.
+// How many stacks are cooled under the class's lock in one go. A thread that takes a stack must not be held up by a
+// million calls of madvise, nor by the calls for stacks that are large.
 std::size_t most_at_once(const stack_class* c) noexcept { return c->slots_per_slab(); }
 
-// Under c->mutex: a slab without any user becomes as new. The kernel then has no page tables for it either (Linux
-// 6.14); without that, they are a tenth of what shallow stacks cost.
+// Makes a slab without any user as new. Called under c->mutex. The kernel then has no page tables for it either (since
+// Linux 6.14); otherwise these are a tenth of what shallow stacks cost.
 void forget_guards(stack_class* c, slab& in) noexcept {
   std::size_t bytes = c->slots_per_slab() * c->slot_size;
   std::size_t count[guard_kinds];
@@ -30,7 +30,7 @@ void forget_guards(stack_class* c, slab& in) noexcept {
   in.cold = 0;
 }
 
-// Under c->mutex: the first of the free stacks, which was free for longest, loses its memory.
+// Gives back the memory of the first of the free stacks, which was free for longest. Called under c->mutex.
 void cool_first(stack_class* c) noexcept {
   stack* s = c->free[c->first_free++];
   if (--c->free_count == 0) c->first_free = 0;

@@ -1,24 +1,25 @@
-// Where the memory of free stacks goes back to the system.
+// Gives the memory of free stacks back to the system.
 //
-// Soon, but not at once: what one burst of goroutines leaves the next may need, and giving a page back and getting it
-// again costs more than most goroutines do. So time goes by in intervals, and what lay free during all of one may
-// go in the next: half of it, and at least 64 stacks, as allocators do that let their free pages decay. A program with
-// a burst in each interval pays nothing. A class's list is last in, first out: the stacks that were free for longest
-// lie first, and as many of these were not touched as were free at the least.
+// This happens soon, but not at once: the next burst of goroutines may need what one burst leaves, and giving a page
+// back and getting it again costs more than most goroutines do. So time is divided into intervals. Of the stacks that
+// lay free during all of one interval, half may lose their memory in the next, and at least 64, as in allocators that
+// let their free pages decay. A program with a burst in each interval pays nothing. A class's list is last in, first
+// out, so the stacks that were free for longest come first. The number of these that were not touched is the smallest
+// number of stacks that were free at any time in the interval.
 //
-// Also, from time to time, all of it (forced_tick.cpp).
+// From time to time, all free stacks lose their memory (forced_tick.cpp).
 #pragma once
 
 namespace weft::rt {
 
-// Some stack is free, other than in the caches of Ps.
+// True if some stack is free, not counting those in the caches of Ps.
 bool stacks_lie_free() noexcept;
 
-// An interval ends, and the next begins.
+// Ends an interval, and begins the next.
 void stack_begin_interval() noexcept;
 
-// Some of those that may go in this interval lose their memory: up to 64, and 16 MiB of address space, of one class.
-// False: none did.
+// Gives back the memory of some of the stacks that may lose it in this interval: up to 64 stacks, and 16 MiB of address
+// space, of one class. False: there were none.
 bool stack_cool_some() noexcept;
 
 // Returns the memory of all free stacks to the system.

@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint64_t canary_value = 0x7765667463616e61;  // "weftcana"
 constexpr std::size_t canary_words = 8;
 
-// All relaxed: what the kernel can do.
+// What the kernel can do. All accesses are relaxed.
 constinit atomic<guard_kind> best{guard_kind::madvise};
 constinit atomic<bool> madvise_unknown{false};
 
@@ -33,8 +33,8 @@ std::size_t max_maps() noexcept {
   return maps;
 }
 
-// Each makes two maps of one. Half of the maps are the program's: its own, libraries, malloc; and some are kept for the
-// lowest stacks of slabs.
+// Each such guard makes two maps of one. Half of all maps are left to the program: for its own mappings, for libraries,
+// for malloc. Some of the other half are kept for the lowest stacks of slabs.
 bool mprotect_guard(std::byte* lo, bool lowest) noexcept {
   static const std::size_t budget = max_maps() / 4;
   std::size_t limit = lowest ? budget : budget - budget / 8;
@@ -79,7 +79,7 @@ void install_guards(std::byte* const* lo, std::size_t n, const std::byte* lowest
 }
 
 bool remove_guards(std::byte* base, std::size_t bytes, const std::size_t (&count)[guard_kinds]) noexcept {
-  // This one first: it may lack memory, and then nothing has changed.
+  // mprotect comes first: it may lack memory, and then nothing has changed.
   if (count[static_cast<int>(guard_kind::mprotect)] && ::mprotect(base, bytes, PROT_READ | PROT_WRITE) != 0) {
     return false;
   }

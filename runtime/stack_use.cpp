@@ -22,7 +22,7 @@ struct {
   stack_uses uses;
 } constinit noted;
 
-// The lowest page from `lo` on that was touched.
+// Returns the lowest page from `lo` on that was touched.
 std::byte* first_touched_page(std::byte* lo, std::byte* hi) noexcept {
   constexpr std::size_t at_once = 256;
   unsigned char in_memory[at_once];
@@ -37,14 +37,14 @@ std::byte* first_touched_page(std::byte* lo, std::byte* hi) noexcept {
   return hi;
 }
 
-// Above the canary, which lies in a page of its own then.
+// Returns where measuring begins: above the canary, which then has a page of its own.
 std::byte* lowest(const stack* s) noexcept { return s->has_canary ? s->lo + page : s->lo; }
 
 }  // namespace
 
 void measure_stacks(bool on) noexcept {
   measuring_stacks = on;
-  if (on) stack_release_free_pages();  // those of earlier runs are not of zeros
+  if (on) stack_release_free_pages();  // those of earlier runs are not filled with zeros
 }
 
 std::size_t stack_depth(const G* g, bool rough) noexcept {

@@ -1,8 +1,8 @@
-// How deep stacks were used, by where their goroutines were started; on request only (WEFT_DEBUG=stacks,
-// options::measure_stacks).
+// Measures how deep stacks were used, by the place where their goroutines were started. This is done on request only
+// (WEFT_DEBUG=stacks, options::measure_stacks).
 //
-// Every goroutine then begins on a stack of zeros, so that the lowest word that is something else tells its depth when
-// it has ended. Which pages to look at is known from mincore.
+// Every goroutine then begins on a stack of zeros. When it has ended, the lowest word that is not zero tells how deep
+// it went. mincore tells which pages to look at.
 #pragma once
 
 #include "runtime/g.hpp"
@@ -22,13 +22,14 @@ struct stack_use {
 // Written before the first M starts; read by all.
 extern constinit bool measuring_stacks;
 
-// Before any goroutine runs. What was measured in earlier runs stays.
+// Must be called before any goroutine runs. What was measured in earlier runs stays.
 void measure_stacks(bool on) noexcept;
 
-// g has ended, and nobody is on its stack, which is of zeros again afterwards.
+// Notes how deep g used its stack, and fills the stack with zeros again. g must have ended, and nobody may be on its
+// stack.
 void note_stack_use(const G* g) noexcept;
 
-inline constexpr std::size_t max_stack_uses = 1024;  // more places of start count as one without a place
+inline constexpr std::size_t max_stack_uses = 1024;  // all further places count as one without a place
 struct stack_uses {
   std::size_t count = 0;
   stack_use list[max_stack_uses];
@@ -37,10 +38,11 @@ struct stack_uses {
   void add(const G* g, std::size_t depth) noexcept;
 };
 
-// What was noted so far.
+// Copies what was noted so far.
 void copy_stack_uses(stack_uses& out) noexcept;
 
-// Of a stack whose goroutine stands still, or (rough) by pages.
+// Returns how many bytes of g's stack are used. The goroutine must stand still, unless `rough` is set: then whole pages
+// count.
 std::size_t stack_depth(const G* g, bool rough) noexcept;
 
 }  // namespace weft::rt

@@ -11,9 +11,9 @@ namespace weft::rt {
 
 namespace {
 
-constexpr const char* own_file = "/proc/self/exe";  // also when its name leads elsewhere by now
+constexpr const char* own_file = "/proc/self/exe";  // right even if its name leads elsewhere by now
 
-// `n` items of type T at `offset` of a file, or null if they do not lie in it.
+// Returns the `n` items of type T at `offset` of a file, or null if they do not lie in it.
 template <class T>
 const T* part(const void* file, std::size_t size, std::uint64_t offset, std::uint64_t n) noexcept {
   if (offset > size || n > (size - offset) / sizeof(T) || offset % alignof(T) != 0) return nullptr;
@@ -47,7 +47,8 @@ symbol symbol_finder::find(const void* address) noexcept {
   if (!o) return found;
   found.object = o->path;
   found.object_offset = at - o->base;
-  // Those from assembler have no size: the nearest one below, unless one contains the address.
+  // Symbols from assembler have no size. The nearest of these below the address is found, unless a symbol with a size
+  // contains the address.
   const ElfW(Sym)* best = nullptr;
   for (std::size_t i = 0; i < o->symbol_count; ++i) {
     const ElfW(Sym)& s = o->symbols[i];

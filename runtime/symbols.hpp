@@ -1,8 +1,8 @@
-// Which function an address lies in, by the symbol tables of the executable and of the loaded libraries. These have
-// static functions, too, of which the dynamic linker knows nothing.
+// Tells which function an address lies in, by the symbol tables of the executable and of the loaded libraries. These
+// tables also have static functions, of which the dynamic linker knows nothing.
 //
-// The files are mapped and searched as they lie. Nothing is allocated and no lock taken but the loader's, so that the
-// handler of a signal may ask.
+// The files are mapped, and searched as they are. Nothing is allocated, and no lock is taken but the loader's, so that
+// a signal handler may use this.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace weft::rt {
 
 struct symbol {
   const char* object = nullptr;      // the path of the file; null: the address is in none
-  std::uintptr_t object_offset = 0;  // the address as the file itself counts: what addr2line takes
+  std::uintptr_t object_offset = 0;  // the address as counted in the file: what addr2line takes
   const char* function = nullptr;    // mangled; null: not known
   std::uintptr_t function_offset = 0;
 };
@@ -51,7 +51,7 @@ class symbol_finder {
 
   std::array<object, 24> objects_;
   std::size_t count_ = 0;
-  object one_more_;  // the last one met of those that there was no room for: only the file is named
+  object one_more_;  // the last one that there was no room for: only its file is named
   char executable_[512];
 };
 

@@ -14,25 +14,25 @@ extern "C" void* __cxa_get_globals() noexcept;
 
 namespace weft::rt {
 
-// By this name in thread.hpp, where link-time optimisation does not see it.
+// thread.hpp uses this name in assembly, where link-time optimisation does not see it.
 extern thread_local constinit thread_state* current __asm__("weft_current_thread")
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 __attribute__((used)) thread_local constinit thread_state* current = nullptr;
 
 namespace {
 
-// What reads it does not say so to the compiler: nothing is put off beyond this.
+// The assembly that reads `current` does not tell the compiler so. Hence the barrier: no store is put off beyond it.
 void set_current(thread_state* ts) noexcept {
   current = ts;
   asm volatile("" ::: "memory");
 }
 
-// A foreign thread's state and G. They go with the thread: a G of this kind is reached only through waits of
-// its own, and each of them is over when the thread leaves the call.
+// A foreign thread's state and G. They are destroyed with the thread: a G of this kind is reached only through waits of
+// its own, and each of these is over when the thread leaves the call.
 struct foreign_thread : thread_state {
   G own;
   foreign_thread() noexcept {
-    refuse_beside_other_copy();  // the thread may run a goroutine of that
+    refuse_beside_other_copy();  // the thread may run a goroutine of that copy
     own.kind = g_kind::foreign;
     own.state.store(g_state::running, relaxed);
     own.thread = this;

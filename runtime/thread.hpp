@@ -1,17 +1,17 @@
-// What the runtime keeps for each thread. The thread-locals of weft live behind the functions of this file, but for a
-// few that no goroutine has in hand when it is suspended.
+// What the runtime keeps for each thread. The thread-locals of weft live behind the functions of this file, except for
+// a few that no goroutine uses while it is suspended.
 //
 // A compiler may keep the address of a thread-local in a register across a call, and a goroutine may come back
 // from that call on another thread. Therefore nobody takes the address of one of these outside thread.cpp: the
 // accessors are assembly, or functions that are never inlined, and what they return is used up before the next
 // suspension.
 //
-// The others:
-//   fatal.cpp     whether this thread reports: it never leaves there, the process ends
-//   lock.cpp      the ranks it holds, in checked builds: behind a function that is never inlined, too
-//   overflow.cpp  the fault it handles: a signal handler is not suspended
+// The exceptions:
+//   fatal.cpp     whether this thread reports: it never leaves that function, and the process ends
+//   lock.cpp      the ranks it holds, in checked builds: also behind a function that is never inlined
+//   overflow.cpp  the fault it handles: a signal handler is never suspended
 //   uncaught.cpp  whether this thread has its report, and whether it terminates: it does not come back
-//   select.cpp    random numbers for threads that are no goroutines: they stay the thread they are
+//   select.cpp    random numbers for threads that run no goroutine: their code stays on its thread
 #pragma once
 
 #include "runtime/config.hpp"
@@ -35,8 +35,8 @@ struct thread_state {
 // The state of the calling thread, or null if it is a foreign thread that never waited.
 #if defined(__x86_64__) && !defined(WEFT_INTERLEAVE)
 #define WEFT_THREAD_BY_NAME 1
-// By its name in assembly, without a call: the compiler sees no address that it could keep, and runs what is volatile
-// each time.
+// Reads it by its name, in assembly, without a call. The compiler sees no address that it could keep, and runs the
+// assembly each time, because it is volatile.
 inline thread_state* this_thread_or_null() noexcept {
   thread_state* ts;
   asm volatile("mov weft_current_thread@gottpoff(%%rip), %0\n\tmov %%fs:(%0), %0" : "=r"(ts));
@@ -59,8 +59,8 @@ void set_this_thread(thread_state* ts) noexcept;
 WEFT_NOINLINE int get_errno() noexcept;
 WEFT_NOINLINE void set_errno(int value) noexcept;
 
-// For system calls that the runtime makes while it switches, or for others: a goroutine's errno stays. The thread
-// remains the same meanwhile.
+// Keeps a goroutine's errno across system calls that the runtime makes while it switches, or for others. The thread
+// must remain the same meanwhile.
 class errno_stays {
  public:
   errno_stays() noexcept : before_(get_errno()) {}

@@ -11,7 +11,7 @@ namespace weft::rt {
 
 namespace {
 
-// As in <linux/sched/types.h>, which does not go together with older <sched.h>.
+// As in <linux/sched/types.h>, which cannot be included together with an older <sched.h>.
 struct attributes {
   std::uint32_t size = sizeof(attributes);
   std::uint32_t policy = 0;
@@ -36,8 +36,8 @@ void set_slice(int tid, nanos length) noexcept {
   if (a.policy != SCHED_OTHER && a.policy != SCHED_BATCH) return;
   a.size = sizeof a;
   a.runtime = static_cast<std::uint64_t>(length);
-  // What the thread starts has the system's slices. The flag would also raise a nice value below zero to zero there;
-  // and without a privilege it cannot be taken back.
+  // With this flag, threads that the thread starts have the system's slices. The flag would also raise a nice value
+  // below zero to zero in them, so it is not set then. It cannot be taken back without a privilege.
   if (a.nice >= 0) a.flags |= reset_on_fork;
   ::syscall(SYS_sched_setattr, tid, &a, 0);
 }

@@ -14,14 +14,14 @@ namespace weft::rt {
 
 namespace {
 
-// Nobody has a stack of so many frames; wrong unwind tables may lead round in a circle.
+// No stack has so many frames, but wrong unwind tables may lead round in a circle.
 constexpr std::size_t too_many = 1 << 20;
 
 class collector {
  public:
   explicit collector(trace* out) noexcept : out_(out) { out->size = out->left_out = 0; }
 
-  // False: that is enough.
+  // False: there are too many frames.
   bool add(trace_frame f) noexcept {
     if (out_->size < trace::inner) {
       out_->frames[out_->size++] = f;
@@ -73,8 +73,8 @@ WEFT_NOINLINE void trace_here(trace* out, std::size_t skip) noexcept {
 
 void trace_parked(const G* g, trace* out) noexcept {
   out->size = out->left_out = 0;
-  // switch_to keeps its frame address: there lie the caller's frame pointer and the address to return to, and
-  // above them the caller's stack. Unwinding starts in that caller.
+  // switch_to notes the address of its frame. The caller's frame pointer and the return address lie there, and above
+  // them the caller's stack. Unwinding starts in that caller.
   auto* frame = static_cast<void* const*>(g->park_frame);
   if (!frame) return;
 #if defined(__x86_64__)
@@ -87,7 +87,8 @@ void trace_parked(const G* g, trace* out) noexcept {
   if (unw_init_local(&cursor, &context) != 0) return;
   walk(&cursor, out, 0, true);
 #else
-  // The chain of frame records: {previous, return address}. Code without frame pointers may have left anything there.
+  // Follows the chain of frame records: {previous, return address}. Code without frame pointers may have left anything
+  // there.
   collector frames(out);
   while (reinterpret_cast<const std::byte*>(frame + 2) <= g->own_stack->hi) {
     if (frame[1] == nullptr || !frames.add({frame[1]})) break;
@@ -108,9 +109,9 @@ void trace_context(void* context, trace* out) noexcept {
 }
 
 void prepare_traces() noexcept {
-  // libunwind asks the kernel which pages there are, by system calls with addresses that Valgrind reports.
+  // libunwind asks the kernel which pages there are, by system calls whose addresses Valgrind reports as errors.
   if (under_valgrind) return;
-  const standard_streams_taken ours;  // it keeps a pipe for that
+  const standard_streams_taken ours;  // libunwind keeps a pipe for that
   trace t;
   trace_here(&t, 0);
 }

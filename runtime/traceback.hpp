@@ -16,7 +16,8 @@ struct trace_frame {
   const void* inside() const noexcept { return static_cast<const char*>(pc) - is_call; }
 };
 
-// Innermost first. Of a long one the innermost and the outermost frames: where it is, and where it came from.
+// The frames of a stack, innermost first. A long trace has only the innermost and the outermost frames, which tell
+// where the goroutine is, and where it came from.
 struct trace {
   static constexpr std::size_t inner = 40, outer = 16;
   trace_frame frames[inner + outer];
@@ -24,13 +25,13 @@ struct trace {
   std::size_t left_out = 0;  // between frames[inner - 1] and frames[inner]
 };
 
-// Of several numbers, one after the other.
+// Adds `next` to the hash of the numbers before it.
 inline std::uint64_t hash_on(std::uint64_t hash, std::uint64_t next) noexcept {
   hash = (hash ^ next) * 0x9e3779b97f4a7c15u;
   return hash ^ hash >> 29;
 }
 
-// Of the places of a trace from frames[first] on, after `before`.
+// Adds the places of a trace, from frames[first] on, to the hash `before`.
 inline std::uint64_t hash_places(const trace& t, std::size_t first, std::uint64_t before) noexcept {
   for (std::size_t i = first; i < t.size; ++i) {
     before = hash_on(before, reinterpret_cast<std::uintptr_t>(t.frames[i].pc));
@@ -38,16 +39,17 @@ inline std::uint64_t hash_places(const trace& t, std::size_t first, std::uint64_
   return before;
 }
 
-// After anything that unwinding does only the first time: from then on it may be done where nothing else may.
+// Does in advance what unwinding does only the first time. From then on, traces may be taken where little else may be
+// done.
 void prepare_traces() noexcept;
 
-// `skip` leaves out that many frames of the runtime's own.
+// Takes the trace of the calling thread, without the first `skip` frames, which are the runtime's own.
 void trace_here(trace* out, std::size_t skip) noexcept;
 
-// Of a goroutine that is not running; its owner must keep it from being resumed meanwhile.
+// Takes the trace of a goroutine that is not running; its owner must keep it from being resumed meanwhile.
 void trace_parked(const G* g, trace* out) noexcept;
 
-// From the context a signal handler was given.
+// Takes the trace from the context that a signal handler was given.
 void trace_context(void* context, trace* out) noexcept;
 
 }  // namespace weft::rt

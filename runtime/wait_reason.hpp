@@ -1,6 +1,7 @@
-// Why a goroutine is parked, shown in dumps: one reason for each thing to wait for. Some serve a second one, too:
-//   event_wait  func_timer::stop_and_wait, for a function that runs
-//   io_turn     the close of a socket, for the calls that are inside
+// Why a goroutine is parked, shown in dumps. There is one reason for each thing to wait for; some reasons serve a
+// second one, too:
+//   event_wait  func_timer::stop_and_wait, which waits for a function that runs
+//   io_turn     the close of a socket, which waits for the calls that are inside
 //   sleep       a send or receive with a time limit on a nil channel
 #pragma once
 

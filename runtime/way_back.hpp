@@ -1,18 +1,20 @@
 // The way back from a wait.
 //
-// With each call a processor notes where it will return to, and takes the newest note for where the next return goes.
-// It keeps one stack of notes, whatever the program does with its own stacks: who waits leaves its notes there, and who
-// goes on returns by them. They are right if both waited in one place, like two that yield in the same loop. Else each
-// return is guessed wrong, and what the processor did meanwhile is lost: 10 ns each (docs/adr/0027-the-way-back.md).
+// At each call a processor notes where the call will return to, and it predicts that the next return goes where the
+// newest note says. It keeps one stack of notes, whatever the program does with its own stacks. So a goroutine that
+// waits leaves its notes there, and the returns of the goroutine that goes on are predicted from them. The predictions
+// are right if both waited in one place, like two goroutines that yield in the same loop. Otherwise each return is
+// predicted wrong, and what the processor did meanwhile is lost: 10 ns each (docs/adr/0027-the-way-back.md).
 //
-// So who waits says where it would return to, and who goes on compares. Is it the same, it returns. If not, it jumps
-// there. A jump leaves the wrong note where it is, and where it goes is guessed by where it went before. There are two,
-// one upwards and one downwards: each of two goroutines that talk to each other has one to itself, and that always goes
-// to the same place.
+// So a goroutine that waits notes where it would return to, and the goroutine that goes on compares. If it returns to
+// the same place, it uses a return. If not, it jumps there. A jump leaves the wrong note where it is, and its target is
+// predicted from where it went before. There are two jumps, one upwards and one downwards: each of two goroutines that
+// talk to each other has one to itself, which always goes to the same place.
 //
-// The notes left over are wrong for the returns of the functions further out, which are right without the jumps if both
-// waits were in one function of the program's that was called from two places. What is compared are two returns, those
-// of park (park.cpp) and of the function of weft's that the program called (with_predicted_return, park.hpp).
+// The notes that are left over are wrong for the returns of the functions further out. Without the jumps, these would
+// be predicted right if both waits were in one function of the program's that was called from two places. Two returns
+// are compared: park's (park.cpp), and that of the function of weft's that the program called (with_predicted_return,
+// park.hpp).
 #pragma once
 
 #include <cstdint>
@@ -20,19 +22,20 @@
 
 namespace weft::rt {
 
-// Of a thread: where the goroutine that left it last would have returned to, if it said so. Not all waits do, so these
-// are guesses about guesses: a wrong one costs time, as the way back itself is on the goroutine's stack.
+// For a thread: where the goroutine that left it last would have returned to, if it noted that. Not all waits do, so
+// these are guesses about guesses. A wrong one only costs time, because the way back itself is on the goroutine's
+// stack.
 struct ways_back {
   const void* from_park = nullptr;
   const void* from_call = nullptr;
 };
 
-// clang makes a call of it where a variable's address was passed on, and nothing would be gained.
+// clang makes a call of the jump where a variable's address was passed on, and nothing would be gained.
 #if defined(__x86_64__) && !defined(__clang__)
 
-// Returns its argument, by a jump. Who calls this as the last thing it does, with what it returns, jumps to it, and its
-// caller is where this returns to. If it is called after all, it returns to who called it, as any function. For each
-// direction it is an instruction of its own.
+// Returns its argument, by a jump. If a function ends with `return jump_back(value)`, the compiler jumps here, and this
+// returns to that function's caller. If the compiler makes a call of it after all, this returns to the function that
+// called it, as any function does. Each direction has a jump instruction of its own.
 enum class towards : std::uint8_t { above, below };
 template <towards, class R>
 [[gnu::naked, gnu::noipa, gnu::no_instrument_function]] R jump_back(R) noexcept {
@@ -43,8 +46,8 @@ template <towards, class R>
       "jmp *%rcx");
 }
 
-// The last thing that a function does which has waited: `noted` is the thread's way back from its like. R fits into a
-// register, else the compiler would not jump.
+// A function that has waited calls this last. `noted` is the way back that the thread has noted for this kind of
+// function. R must fit into a register, otherwise the compiler would not jump.
 template <class R>
 [[gnu::always_inline]] inline R come_back(const void* noted, R value) noexcept {
   static_assert(std::is_pointer_v<R> || std::is_enum_v<R> || std::is_same_v<R, bool>);

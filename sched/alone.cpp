@@ -1,16 +1,17 @@
-// "alone": a P's queue, and the locks of goroutines, without a locked instruction, while all other Ps idle.
+// "alone": while all other Ps idle, a P uses its queue, and takes the locks of goroutines, without a locked
+// instruction.
 //
 // A goroutine_lock is taken inside the runtime, by an M that holds a P, and given back before the M parts with the P,
-// at the latest by the commit step of a park. So while one P runs, all its holders come one after the other, and see
-// each other's writes as they see those of whatever belongs to the P. Taking it may be a load and a store. The P's
-// queue has no thieves either.
+// at the latest by the commit step of a park. So while only one P runs, the holders of such a lock come one after the
+// other, and each sees the writes of the one before as it sees those to anything else that belongs to the P. Taking the
+// lock may then be a plain load and a plain store. The P's queue has no thieves then either.
 //
-// The only P of a program is alone from the start. One of several is if it finds, on two looks in a row, 1024
-// dispatches apart, that all others idle and none was taken in between. It ends when one is taken from the idle list,
-// be it the same again. The other takers of goroutine_locks are plain threads: the first one to enter the runtime ends
-// that part of it, for the rest of the process.
+// The only P of a program is alone from the start. One of several Ps becomes alone if two looks in a row, 1024
+// dispatches apart, find that all others idle and that none was taken in between. It is no longer alone when a P is
+// taken from the idle list, even if that is the same P as before. Plain threads take goroutine_locks, too: the first
+// one that enters the runtime ends the plain use of the locks (not that of the queue) for the rest of the process.
 //
-//     the P's M                      who takes a P; a plain thread, the first time
+//     the P's M                      a thread that takes a P; a plain thread, the first time
 //     E1  depth = 1                  C1  the flags = false
 //     E2  light barrier              C3  heavy barrier
 //     L1  a flag is true? then       C4  wait for an M between L1 and L3
@@ -19,44 +20,48 @@
 //
 //     B1  all others idle: the flags = true, unless, for locks, a plain thread has come
 //
-//   C1 and B1 are under sched.mutex. Who takes a P is on the idle list no more when he gives the mutex back, so there
-//   is no B1 until he idles again; and once a plain thread's C1 has been, locks are never taken plainly again, so no
-//   plain thread, which takes its first lock after C5, reads another answer. The M that B1 is about makes it itself;
-//   those that held Ps before have given them up under the mutex, and it has seen what they did.
+//   C1 and B1 are under sched.mutex. A P that is taken has left the idle list by the time the mutex is released, so
+//   there is no B1 until that P idles again. Once a plain thread has done C1, B1 never sets the flag for locks again;
+//   so a plain thread, which takes its first lock after C5, never reads true. The M that becomes alone does B1 itself.
+//   The Ms that held the other Ps before have given them up under the mutex, so it has seen what they did.
 //
-//   After L3 the word says that the lock is held, and whoever comes then waits for it as for any other; a queue's owner
-//   has used it plainly then, and does not for the next step. So what C4 has to wait for is an M that L1 told to go on
-//   plainly and that has not got to L3 yet ("unaware"). It looks at depth as "revoke" does (enter.hpp): if that is 0,
-//   E1 was not visible at C3, so L1 comes after it and reads false. If it is not, the M is past L3 when it is seen
-//   outside, or without the P, or when it has dispatched a goroutine since; then, too, a heavy barrier makes its stores
-//   visible. One of these comes about, also if its goroutine never gives the P away (no_preemption). So C4 looks again
-//   and again. It may miss that the M was outside in between, and costs nobody else anything. An M in a value's move or
-//   destructor is outside as well, for this purpose (outside_at): that may block, and wait for who waits at C4.
+//   After L3 the word says that the lock is held, and a later taker waits for it as for any other lock. (The owner of a
+//   queue has made its plain access by then, and reads the flag again for the next one.) So C4 has to wait only for an
+//   M that read true at L1 and has not reached L3 yet ("unaware"). C4 reads depth as "revoke" does (enter.hpp). If
+//   depth is 0, E1 was not visible at C3, so L1 comes after C3 and reads false. If not, the M is past L3 once it is
+//   seen outside the runtime, or without the P, or once it has dispatched another goroutine; in this last case, too, a
+//   heavy barrier makes its stores visible. One of these happens in the end, even if the goroutine never gives the P
+//   away (no_preemption). So C4 looks again and again. It may miss that the M was outside in between, but its wait
+//   costs nobody else anything. An M that runs the move or the destructor of a channel's value also counts as outside
+//   here (outside_at): that code may block, and may wait for the thread that waits at C4.
 //
-//   Whoever waits at C4 holds no lock that the M may want: a P is passed on with the mutex held, and often by somebody
-//   with other locks, so the wait is its next user's, who has none. And the M does not wait for him: where it waits for
-//   other Ms, in the runtime and without a dispatch, as it stops the world, it says that it is aware.
+//   A thread that waits at C4 holds no lock that the M may want. A P is passed on with the mutex held, and often by a
+//   thread that holds other locks; so the wait is left to the next user of the P, which holds none. Nor does the M wait
+//   for that user: where the M waits for other Ms inside the runtime without a dispatch, as it does when it stops the
+//   world, it says that it is aware (says_it_is_aware).
 //
-//   Without membarrier there would have to be a fence at each L1, so then nobody is alone, but for the only P's queue.
+//   Without membarrier each L1 would need a fence. So no P is alone then, except that the only P of a program still
+//   uses its queue plainly.
 //
-//   Plain threads that enter meanwhile wait likewise (`ending`), until C5. The thread in run() is one that comes when
-//   main has ended, for the rest of this run() only: the next one begins when it takes no such lock any more.
+//   Plain threads that enter while the first one waits at C4 wait as well (on `ending`), until C5. The thread that
+//   called run() becomes a plain thread when main has ended, but only for the rest of this run(): when the next run()
+//   begins, it no longer takes such a lock.
 //
-// append-check-wake (proc.cpp) rests on A1 being a full barrier before A2. Of a P that is alone it is none. All that
-// can go wrong then is between it and those who hold no P: an M that spun, or dozes, or sysmon, which takes a promise
-// over.
+// append-check-wake (proc.cpp) relies on A1 being a full barrier before A2. When a P that is alone does A1, it is none.
+// This can only go wrong between that P and a thread that holds no P: an M that spun, or that dozes, or sysmon, which
+// takes a promise over.
 //
-//     who is alone                                  an M without a P
+//     the M that is alone                           an M without a P
 //     A1  append it (plain)                         S2  --spinning; or D1, dozer = itself (find.cpp)
 //         light barrier                             S2b alone? then a heavy barrier
 //     A2  spinning? the dozer?                      S3  look at every queue; or D2
 //
-//   The asymmetric Dekker: one of A2 and S3 sees the other side. S2b asks alone_p, which stays until nobody is unaware
-//   any more. So if it says that nobody is alone, either B1, which is seq_cst, comes later than S2, and its owner's A2
-//   sees that; or what was made ready plainly is visible.
+//   This is the asymmetric Dekker: A2 or S3 sees the other side. S2b reads alone_p, which stays set until no M is
+//   unaware any more. So if S2b reads null, there are two cases. Either B1, which is seq_cst, comes after S2, and the
+//   A2 of the M that becomes alone sees S2. Or what was made ready plainly is visible.
 //
-// Starting a goroutine takes no goroutine_lock, and so a plain thread that only does that, as run() does for main, does
-// not count (sched/spawn.cpp).
+// Starting a goroutine takes no goroutine_lock. So a plain thread that does nothing else, such as run() when it starts
+// main, does not count (sched/spawn.cpp).
 
 #include "sched/alone.hpp"
 
@@ -85,7 +90,8 @@ bool is_only_p() noexcept { return sched.procs.load(relaxed) == 1; }
 void all_are_aware() noexcept {
   sched.somebody_unaware.store(false, relaxed);
   P* p = sched.alone_p.load(relaxed);
-  // release: who reads this sees what was made ready (S2b). A plain thread ends it for locks only.
+  // release: a thread that reads null here sees what was made ready plainly (S2b). If a plain thread came, that ended
+  // the plain use of locks only, and the queue is still unshared.
   if (p && !p->runq.unshared()) sched.alone_p.store(nullptr, release);
 }
 
@@ -103,15 +109,16 @@ void end(P* p) noexcept {
 }
 
 bool is_outside(const M* m) noexcept {
-  const std::uint32_t outside = m->outside_at.load(acquire);  // first: it may leave that code meanwhile, after C3
+  const std::uint32_t outside = m->outside_at.load(acquire);  // first: m may leave that code meanwhile, after C3
   return m->depth.load(seq_cst) == outside;
 }
 
-// After C1: C3, and who is to be waited for. p's owner itself is between two uses.
+// Called after C1: does C3, and notes the M that must be waited for. If p's owner itself is the caller, it is between
+// two plain uses.
 void look_who_is_unaware(P* p) noexcept {
   if (p == p_of(this_m())) return all_are_aware();
   heavy_barrier();  // C3
-  // acquire: an M that has given its P up, or is outside the runtime, used it before.
+  // acquire: if the M has given its P up, or is outside the runtime, its plain uses came before that.
   const M* m = p->m.load(acquire);
   if (!m || is_outside(m)) return all_are_aware();
   sched.unaware = {p, m, dispatches(p)};
@@ -145,11 +152,11 @@ void says_it_is_aware(const M* m) noexcept {
 namespace {
 
 WEFT_NOINLINE void wait_for_who_is_unaware(const M* m) noexcept {
-  errno_stays keep;  // of a goroutine that comes back from a call, perhaps
+  errno_stays keep;  // errno may be that of a goroutine that comes back from a call
   for (int looks = 0;; ++looks) {
     {
       lock_guard hold(sched.mutex);
-      says_it_is_aware(m);  // it had that P itself
+      says_it_is_aware(m);  // m may be the one that held that P
       if (!sched.somebody_unaware.load(relaxed)) return;
       if (!is_still_unaware()) return all_are_aware();
       if (m && sched.shutting_down.load(relaxed)) return;

@@ -1,5 +1,5 @@
-// While all other Ps idle, a P's queue is used, and locks of goroutines are taken (runtime/lock.hpp: goroutine_lock),
-// by plain loads and stores. The essay is in alone.cpp.
+// While all other Ps idle, a P uses its queue, and takes the locks of goroutines (runtime/lock.hpp: goroutine_lock), by
+// plain loads and stores. The essay is in alone.cpp.
 #pragma once
 
 #include "runtime/lock.hpp"
@@ -13,43 +13,45 @@ struct M;
 
 // --- for the scheduler
 
-// While the world is stopped, or nothing runs yet: there are so many Ps.
+// Called while the world is stopped, or while nothing runs yet: there are `procs` Ps from here on.
 void begin_alone(std::uint32_t procs) noexcept;
-// By p's owner: it may be alone by now. So many dispatches apart.
+// Called by p's owner, others_every dispatches apart: looks whether p is alone by now.
 WEFT_NOINLINE void look_whether_alone(P* p) noexcept;
 inline void look_now_and_then_whether_alone(P* p) noexcept {
   if (dispatches(p) >= p->alone_look_at) look_whether_alone(p);
 }
 
-// A P is taken from the idle list. Under sched.mutex.
+// Called under sched.mutex when a P is taken from the idle list: the P that was alone no longer is.
 void others_come() noexcept;
 
-// By m, which has taken a P, before it uses that, without a lock: waits until nobody takes himself to be alone who is
-// not. It does not if the run() ends: locks are not taken plainly then any more, and nobody steals.
+// Called by m without a lock, after it took a P and before it uses that P: waits until no M believes that it is alone
+// when it is not. Does not wait if the run() ends: locks are no longer taken plainly then, and nobody steals.
 void until_all_are_aware(const M* m) noexcept;
-// By m, in the runtime, which waits for other Ms. Under sched.mutex.
+// Called by m under sched.mutex, when it waits inside the runtime for other Ms: m knows that it is no longer alone.
 void says_it_is_aware(const M* m) noexcept;
 
-// S2b: by who holds no P, between what it tells those who make work ready, and its look at their queues.
+// S2b: called by a thread that holds no P, after it has announced itself to those that make work ready (S2, D1) and
+// before it looks at their queues (S3, D2).
 void barrier_to_who_is_alone() noexcept;
 
-// --- for who takes goroutine_locks
+// --- for threads that take goroutine_locks
 
-// Written under sched.mutex. From `plain_thread_comes` on it is for good.
+// Written under sched.mutex. From `plain_thread_comes` on it never goes back.
 enum class alone_ends : std::uint8_t { not_yet, with_this_run, plain_thread_comes, plain_thread_came };
 inline constinit atomic<alone_ends> alone_ended{alone_ends::not_yet};
 
 WEFT_NOINLINE void plain_thread_comes() noexcept;
 
-// By each thread that is not weft's, before it takes a goroutine_lock.
+// Called by each thread that is not weft's, before it takes a goroutine_lock.
 inline void note_foreign_thread() noexcept {
-  // acquire: who has come before us has waited for those that took locks plainly.
+  // acquire: the plain thread that came before us has waited for the Ms that took locks plainly.
   if (WEFT_UNLIKELY(alone_ended.load(acquire) != alone_ends::plain_thread_came)) plain_thread_comes();
 }
 
-// A run() begins, unless a plain thread has come.
+// A run() begins: locks may be taken plainly again, unless a plain thread has come.
 void may_be_alone_again() noexcept;
-// When it returns nobody takes a lock plainly any more in this run(). For who is about to take one himself.
+// For a thread that is about to take a goroutine_lock itself. When it returns, no M takes one plainly any more in this
+// run().
 void end_alone() noexcept;
 
 }  // namespace weft::rt

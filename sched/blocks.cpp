@@ -11,22 +11,22 @@ namespace weft::rt {
 
 namespace {
 
-// These shall see each use after the free, as shall the tests' operator delete.
+// AddressSanitizer, ThreadSanitizer, Valgrind and the tests' operator delete must see each use after the free.
 const bool no_pools = asan_running() || tsan_running() || under_valgrind || free_blocks_at_most == 0;
 
-constexpr std::size_t blocks_in_batch = 32;  // how many move to a P that has none
+constexpr std::size_t blocks_in_batch = 32;  // how many blocks move to a P that has none
 
 template <std::size_t Size>
 class block_pool {
  public:
-  // And some for the cache, if there is one.
+  // Returns one block, and fills `cache` with a batch. cache may be null.
   void* take(free_block_list* cache) {
     lock_guard hold(mutex_);
     while (cache && cache->size() < blocks_in_batch) cache->push(take_one());
     return take_one();
   }
 
-  // So many of the cache's.
+  // Takes n blocks from `cache`.
   void put_from(free_block_list& cache, std::size_t n) noexcept {
     lock_guard hold(mutex_);
     for (; n > 0; --n) {
@@ -59,20 +59,20 @@ static_assert(block_sizes.size() == 2);
 
 std::size_t kind_of(std::size_t size) noexcept { return size <= block_sizes[0] ? 0 : 1; }
 
-// f(the pool of this kind)
+// Returns f(the pool of this kind).
 template <class F>
 decltype(auto) with_pool(std::size_t kind, F f) {
   return kind == 0 ? f(small_blocks.value) : f(large_blocks.value);
 }
 
-// m: inside the runtime, which this leaves; or null.
+// m is inside the runtime, which this function leaves; or null.
 WEFT_NOINLINE void* take_from_pool(M* m, std::size_t kind) {
   runtime_scope scope(m);
   P* p = p_of(m);
   return with_pool(kind, [&](auto& pool) { return pool.take(p ? &p->free_blocks[kind] : nullptr); });
 }
 
-// The P's cache is full, or there is no P. Likewise.
+// For when the P's cache is full, or when there is no P. m: as in take_from_pool.
 WEFT_NOINLINE void put_into_pool(M* m, void* block, std::size_t kind) noexcept {
   runtime_scope scope(m);
   P* p = p_of(m);

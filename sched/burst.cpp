@@ -1,39 +1,39 @@
-// Bursts. An M that slept in the poller comes back with some goroutines to run: ten timers were due, two connections
+// Bursts. An M that slept in the poller comes back with some goroutines to run: ten timers were due, or two connections
 // have sent something. By append-check-wake (proc.cpp) it wakes another M for the second goroutine, or for the poller
-// while it runs the first. To wake a thread and to put it to sleep again takes tens of microseconds of two processors,
-// and mostly the first M is done before the other one is awake, which then finds nothing. A process that mostly idles
-// spends more on help than on its work.
+// while it runs the first. Waking a thread and putting it to sleep again takes tens of microseconds on two processors.
+// Mostly the first M is done before the other one is awake, and the other one finds nothing. A process that mostly
+// idles spends more on help than on its work.
 //
-// So an M that alone holds a P, and whose bursts were short lately, promises to do it all itself: it stays counted as
-// spinning while it runs goroutines, so that nobody else wakes one either, and sets sysmon's alarm, a matter of one
-// system call. When it has nothing to run any more, it takes the promise back, and does what every M does that spun in
-// vain. If it is not done in time, sysmon takes the promise over, and wakes an M.
+// So an M that is the only one to hold a P, and whose last bursts were short, promises to do all the work itself. It
+// stays counted as spinning while it runs goroutines, so that no other thread wakes an M either, and it sets sysmon's
+// alarm, which takes one system call. When the M has nothing to run any more, it takes the promise back, and does what
+// every M does that spun in vain. If it is not done in time, sysmon takes the promise over, and wakes an M.
 //
-//     who makes work ready        the M of the burst, with a P             sysmon
+//     makes work ready            the M of the burst, with a P             sysmon
 //     A1  append it               B1  spinning: 0 to 1; promiser = it      R1  the alarm off (alarm_clock.hpp)
 //     A2  spinning != 0: wakes    B2  the alarm to promise_due             R3  promiser? pauses until promise_due
-//         nobody                      runs goroutines                      B4  promise_due has passed: swaps promiser
+//         no M                        runs goroutines                      B4  promise_due has passed: swaps promiser
 //                                 B3  gives its P up; swaps promiser           for null; S2; then looks as S3 does, and
-//                                     for null; S2, S3                         wakes one
+//                                     for null; S2, S3                         wakes an M
 //
-//     One of B3 and B4 finds the promise, and S2 comes after it. If A2 reads the count of a promise, the S2 that ends
-//     it comes later in the single order of seq_cst operations, and the S3 after that sees A1. So work that is made
-//     ready meanwhile, by anybody, waits for `promise_lasts` at most, and for sysmon and an M to wake; and so do timers
-//     and descriptors that nobody sleeps for. If R3 misses B1, B2 comes after R1 and wakes sysmon in time.
-//     sysmon does not sleep deeper than a pause while there is a promise. It may sleep deeply when one is made only if
-//     the M took its P just now, which wakes it (idle_p_get), or if the world stands still, and whoever starts it again
-//     wakes it: hence a P is asked for.
-//     An M whose P is taken leaves its promise to sysmon; one that is left behind with it by a run(), to the next. The
-//     model is tests/model/wake.pml, -DBURST.
+//     Either B3 or B4 finds the promise, and S2 comes after it. If A2 reads the count of a promise, the S2 that ends
+//     the promise comes later in the single order of seq_cst operations, and the S3 after that sees A1. So work that
+//     any thread makes ready meanwhile waits for `promise_lasts` at most, and for sysmon and an M to wake. So do timers
+//     and descriptors that no M sleeps for. If R3 misses B1, B2 comes after R1 and wakes sysmon in time.
+//     sysmon sleeps no deeper than a pause while there is a promise. When a promise is made, sysmon may be in a deep
+//     sleep in two cases only: the M took its P just now, which wakes sysmon (idle_p_get), or the world is stopped, and
+//     then the thread that starts it again wakes sysmon. Hence a promise requires a P.
+//     An M whose P is taken leaves its promise to sysmon. An M that a run() leaves behind leaves its promise to the
+//     next run(). The model is tests/model/wake.pml, -DBURST.
 //
 // What a promise must not cost:
-//   - Parallel work. A burst counts as short if it is done in the time that help would take. One that is longer, or
-//     whose promise sysmon took over, ends all promises until enough short ones have followed, and each one taken over
-//     doubles how many are enough (four times as many halve it): where one burst in so many is work for several
-//     processors, it gets them as ever. Where several Ps are held already, nobody promises anything: others may depend
-//     on help for what they make ready.
-//   - Punctuality. Nobody promises anything if somebody wants to be on time for a timer meanwhile: for that one sleeps
-//     in the poller (netpoll/punctual.hpp).
+//   - Parallel work. A burst counts as short if it is done in the time that help would take. A longer burst, or one
+//     whose promise sysmon took over, ends all promises until enough short ones have followed. Each promise that is
+//     taken over doubles how many are enough; four times as many short ones halve it. So where one burst in so many is
+//     work for several processors, it gets them as ever. Where several Ps are held already, no M promises anything:
+//     others may depend on help for what they make ready.
+//   - Punctuality. No M promises anything if somebody wants to be on time for a timer meanwhile: for such a timer an M
+//     sleeps in the poller (netpoll/punctual.hpp).
 
 #include "sched/burst.hpp"
 
@@ -61,13 +61,13 @@ void count_burst(bool is_short) noexcept {
   sched.short_bursts.store(n, relaxed);
 }
 
-// Somebody would be late if nobody slept in the poller until then.
+// True if somebody would be late for a timer because no M sleeps in the poller for the next `d`.
 bool timer_comes_within(nanos d, nanos now) noexcept {
   const nanos next = earliest_timer();
   return next > now && next < now + d && wants_to_be_on_time(next);
 }
 
-// True: it was m's.
+// Takes m's promise back. True: there was one, and it was still m's.
 bool take_back(M* m) noexcept {
   return sched.promiser.load(relaxed) == m && sched.promiser.compare_exchange_strong(m, nullptr, seq_cst, relaxed);
 }

@@ -1,7 +1,7 @@
-// The deadlock check: every M sleeps, and nothing that weft knows of can wake one.
+// The deadlock check: a program is dead if every M sleeps, and nothing that weft knows of can wake one.
 //
-// It keeps silent while anything outside could: an armed timer, a descriptor that is waited for, a goroutine in
-// blocking() (its M does not sleep on a note), a signal channel, or a thread that weft did not start.
+// The check keeps silent while anything else could wake an M: an armed timer, a descriptor that is waited for, a
+// goroutine in blocking() (its M does not sleep on a note), a signal channel, or a thread that weft did not start.
 
 #include "runtime/sanitizer.hpp"
 #include "sched/lifecycle.hpp"
@@ -14,8 +14,9 @@ namespace weft::rt {
 
 namespace {
 
-// Threads of this process, or 0 if that cannot be told. A directory has a link for each directory in it, and two more.
-// Reading the directory would miss threads: it ends early where one ends meanwhile.
+// Returns the number of threads of this process, or 0 if that cannot be told. The link count of a directory is the
+// number of directories in it, and two more. Reading the directory instead could miss threads: the reading stops early
+// if a thread ends meanwhile.
 std::uint32_t count_threads() noexcept {
   struct stat task {};
   return ::stat("/proc/self/task", &task) == 0 && task.st_nlink > 2 ? static_cast<std::uint32_t>(task.st_nlink) - 2 : 0;
@@ -31,18 +32,19 @@ void check_dead() noexcept {
   auto asleep = static_cast<std::int32_t>(sched.idle_ms + sched.idle_locked_ms);
   if (static_cast<std::int32_t>(sched.live_ms) > asleep) return;
   if (sched.global_size.load(relaxed) != 0 || newcomers_aside() != 0) return;
-  if (sched.main.load(acquire) != main_state::runs) return;  // the first M comes before main
+  if (sched.main.load(acquire) != main_state::runs) return;  // the first M begins before main does
   if (anybody_waits_for_io() || sched.external_sources.load(relaxed) != 0) return;
   for (std::uint32_t i = 0; i < sched.procs.load(relaxed); ++i) {
     P* p = sched.all_ps[i].load(relaxed);
     if (p->timers.wake_when() != 0 || !p->runq.empty() || p->status.load(relaxed) != p_status::idle) return;
   }
-  // Ours: the Ms, sysmon, run()'s caller, threads an earlier run left behind; ThreadSanitizer has one of its own.
+  // Threads that are accounted for: the Ms, sysmon, run()'s caller, the threads that earlier runs left behind, and one
+  // of ThreadSanitizer's.
   std::uint32_t ours = sched.live_ms + 2 + sched.left_behind.load(relaxed) + (tsan_running() ? 1 : 0);
   sched.suspect_dead = count_threads() != ours;
   if (sched.suspect_dead) {
-    // Such a thread may wake somebody, or end without; one that was just joined is counted for a moment longer. sysmon
-    // asks again.
+    // Another thread may still wake a goroutine, or may end without doing so; and a thread that was just joined is
+    // counted for a moment longer. So sysmon calls this function again.
     wake_sysmon();
     return;
   }

@@ -1,4 +1,4 @@
-// Every goroutine: what it is, what it does and where (dump.cpp).
+// Dumps of all goroutines: what each is, what it does and where (dump.cpp).
 #pragma once
 
 #include "runtime/report.hpp"
@@ -6,14 +6,15 @@
 
 namespace weft::rt {
 
-// Where the process ends.
+// Writes a dump when the process is about to end.
 void dump_goroutines(int fd, dump_of what, names n) noexcept;
 
-// Of all goroutines, where the program goes on. Both by the same goroutine, or thread, inside the runtime.
+// A dump of all goroutines in a program that goes on afterwards. The same goroutine or thread calls both functions,
+// inside the runtime.
 class goroutine_dump {
  public:
   void take() noexcept;                  // while the world is stopped
-  void write(int fd, names n) noexcept;  // once it goes on
+  void write(int fd, names n) noexcept;  // after the world was started again
 
  private:
   snapshot all_;

@@ -20,7 +20,7 @@ void add_duration(head_text& out, nanos d) noexcept {
   }
 }
 
-// The clock by which goroutines note when they begin to wait is sysmon's, and may be as far behind.
+// Goroutines note when they begin to wait by sysmon's coarse clock, which may be this far behind.
 constexpr nanos shortest_wait_shown = 100 * millisecond;
 
 bool waits(g_state s) noexcept { return s == g_state::waiting || s == g_state::syscall; }
@@ -51,7 +51,8 @@ void add_state(head_text& out, std::span<const seen_goroutine> group, nanos now)
   out.add("{}]", describe_tie(g.marks));
 }
 
-// "7-12": the first ones, as long as the next one is the next number, `by_name` with the same name. How many they are.
+// Adds the range of consecutive numbers at the beginning of `group`, such as "7-12", and returns its length. by_name:
+// the range ends where the name changes.
 std::size_t add_range(auto& out, std::span<const seen_goroutine> group, bool by_name) noexcept {
   const std::uint64_t first = group[0].id;
   const std::string_view name = group[0].name;
@@ -62,7 +63,7 @@ std::size_t add_range(auto& out, std::span<const seen_goroutine> group, bool by_
   return n;
 }
 
-// "3, 7-12, 15, ...". False: there are more.
+// Adds the numbers, such as "3, 7-12, 15, ...". False: not all of them were added.
 bool add_ids(head_text& out, std::span<const seen_goroutine> group) noexcept {
   constexpr int most = 8;
   int shown = 0;
@@ -77,7 +78,8 @@ bool add_ids(head_text& out, std::span<const seen_goroutine> group) noexcept {
   return true;
 }
 
-// " 'worker', 'reader', ...": each name once, in the order of ids. False: they have not all the same one.
+// Adds the names, such as " 'worker', 'reader', ...": each name once, in the order of ids. True if all goroutines have
+// the same name.
 bool add_names(head_text& out, std::span<const seen_goroutine> group) noexcept {
   constexpr std::size_t most = 4;
   std::string_view shown[most];

@@ -1,5 +1,5 @@
-// The first line of what a dump says about goroutines that are the same (dump.cpp): how many, which, their names, what
-// they do and for how long.
+// The head of a group of goroutines in a dump (dump.cpp): how many there are, their numbers and names, what they do and
+// for how long.
 #pragma once
 
 #include "sched/snapshot.hpp"
@@ -32,13 +32,14 @@ class short_text {
 
 using head_text = short_text<512>;
 
-// Of a group of at least one. *says_all: it tells each one's number and name.
+// Returns the head of a group, which is not empty. *says_all: whether the head tells each goroutine's number and name.
 head_text head_of(std::span<const seen_goroutine> group, nanos now, bool* says_all) noexcept;
 
-// "3 'reader', 4-7 'writer'": the next of those that are left, about a line of them, which it takes from the front.
+// Takes goroutines from the front of *left, as many as fill about a line, and returns that line: "3 'reader', 4-7
+// 'writer'".
 short_text<160> some_of(std::span<const seen_goroutine>* left) noexcept;
 
-// ", locked to thread" and the like, or nothing. Of mark::tied.
+// Returns ", locked to thread" or ", pinned to thread" for the bits of mark::tied, or "".
 const char* describe_tie(std::uint8_t marks) noexcept;
 
 }  // namespace weft::rt

@@ -1,22 +1,23 @@
 // Entering and leaving the runtime.
 //
-// Between entering and leaving, the M's P cannot be taken, so per-P data may be used. Outside (user code), sysmon and
-// stop-the-world may detach the P at any time; the M finds that out when it enters next.
+// While an M is inside the runtime, its P cannot be taken, so it may use per-P data. While it is outside, in user code,
+// sysmon and stop-the-world may detach the P at any time; the M finds that out when it next enters.
 //
-// The asymmetric Dekker ("revoke"), both sides:
+// Entering is one side of an asymmetric Dekker ("revoke"):
 //
-//     M, entering                          whoever takes the P (preempt.cpp)
+//     the M, entering                      the thread that takes the P (preempt.cpp)
 //     E1  depth = 1          (plain)       T1  requests |= revoked
 //     E2  light barrier                    T2  heavy barrier (runtime/asymmetric.hpp)
 //     E3  read requests      (plain)       T3  read depth
 //
-// If T3 reads 0, E1 was not visible at T2, so E3 comes after T2 and reads `revoked`: the M goes the slow way, takes
-// the scheduler's lock and finds its P gone. If T3 reads 1, the taker gives up and takes `revoked` back; the M may
-// have seen it or not, and in the slow way, under the lock, finds that it still has its P.
+// If T3 reads 0, E1 was not visible at T2, so E3 comes after T2 and reads `revoked`. The M then goes the slow way,
+// takes the scheduler's lock and finds its P gone. If T3 reads 1, the taker gives up and takes `revoked` back. If the M
+// has seen `revoked` nevertheless, it goes the slow way, and finds under the lock that it still has its P.
 //
-// Leaving stores depth with release; T3 reads it with acquire: what the M did with the P is visible to the next owner.
+// Leaving stores depth with release, and T3 reads it with acquire: what the M did with the P is visible to the next
+// owner.
 //
-// Calls nest (a callback of the runtime may enter again): only the outermost one looks at requests, since only
+// Calls nest: a callback of the runtime may enter again. Only the outermost call looks at the requests, since only
 // there may the goroutine be suspended.
 #pragma once
 
@@ -28,13 +29,13 @@ namespace weft::rt {
 
 WEFT_NOINLINE M* enter_slow(M* m) noexcept;
 
-// The M of the calling thread, or null on a foreign thread. No suspension until it is used.
+// Returns the M of the calling thread, or null on a foreign thread. After a suspension the result is out of date.
 inline M* this_m() noexcept {
   thread_state* ts = this_thread_or_null();
   return ts && ts->worker ? static_cast<M*>(ts) : nullptr;
 }
 
-// False: it takes enter_slow, unless the call is nested.
+// Announces that m is inside. False: there is a request, and the caller must call enter_slow unless the call is nested.
 inline bool announce_entry(M* m, std::uint32_t depth) noexcept {
   m->depth.store(depth + 1, relaxed);     // E1
   light_barrier();                        // E2
@@ -54,18 +55,19 @@ inline M* enter_runtime() noexcept {
   return nullptr;
 }
 
-// For a caller that takes no goroutine_lock.
+// As enter_runtime, for a caller that takes no goroutine_lock.
 inline M* enter_without_locks() noexcept {
   M* m = this_m();
   return m ? enter_runtime_on(m) : nullptr;
 }
 
-// `m`: what enter_runtime returned, or the M that the last suspension came back on.
+// m is what enter_runtime returned, or the M on which the last suspension came back.
 inline void leave_runtime(M* m) noexcept {
   if (m) m->depth.store(m->depth.load(relaxed) - 1, release);
 }
 
-// Enters if that takes no call, so that a function that makes no other stays a leaf. Null: nothing has happened.
+// Enters the runtime if that takes no call of a function, so that a caller that makes no other calls stays a leaf.
+// Null: nothing has happened.
 inline M* try_enter_runtime() noexcept {
   M* m = this_m();
   if (!m) return nullptr;
@@ -74,10 +76,11 @@ inline M* try_enter_runtime() noexcept {
   return nullptr;
 }
 
-// Of the caller, who is on m, or on a foreign thread.
+// Returns the G of the caller, which runs on m, or of the calling foreign thread if m is null.
 inline G* current_g(const M* m) noexcept { return m ? m->g : this_thread()->g; }
 
-// Enters for a block. Inside, `m()` is the present M: after a suspension assign what that returned.
+// Keeps the caller inside the runtime for a block. m() is the present M: after a suspension the caller must pass the M
+// that this returned to resumed_on.
 class [[nodiscard]] runtime_scope {
  public:
   runtime_scope() noexcept : m_(enter_runtime()) {}
@@ -94,8 +97,9 @@ class [[nodiscard]] runtime_scope {
   M* m_;
 };
 
-// Inside, for a block in which the user's code runs, which uses nothing of a P but by entering again: nobody waits for
-// it who waits for an M that may think it is alone (alone.cpp).
+// Used inside the runtime, for a block in which the user's code runs. That code uses nothing of a P except by entering
+// again. So a thread that waits for the M because that may still think that it is alone (alone.cpp) need not wait for
+// this block.
 class users_code_scope {
  public:
   users_code_scope() noexcept : m_(this_m()) {
@@ -116,12 +120,13 @@ class users_code_scope {
   std::uint32_t before_ = 0;
 };
 
-// --- an M whose goroutine cannot go on just now; inside the runtime
+// --- for an M whose goroutine cannot go on at the moment. Called inside the runtime.
 
-// The goroutine goes to the end of the global queue and its M looks for something else; an M without a P goes to sleep
-// there. Returns on the M that picked the goroutine up.
+// Puts the goroutine at the end of the global queue. The M looks for other work, or goes to sleep if it has no P.
+// Returns the M that has picked the goroutine up.
 [[nodiscard]] M* give_way(M* m) noexcept;
-// It goes on on another M, if there is one to be had.
+// Moves the goroutine to another M, if one is to be had. Otherwise the goroutine gives way. Returns the M that it is
+// on.
 [[nodiscard]] M* leave_thread(M* m) noexcept;
 
 }  // namespace weft::rt

@@ -7,20 +7,20 @@
 
 namespace weft::rt {
 
-// Where a goroutine lay.
+// Where a goroutine was found.
 enum class place : std::uint8_t {
   queue,
-  next,            // runnext: it goes on in the time slice of the one that made it ready
+  next,            // runnext: it runs in the time slice of the goroutine that made it ready
   next_elsewhere,  // runnext of another P
 };
 
-// Null: the runtime ends, or the M shall leave.
+// Returns the goroutine that m runs next. Null: the runtime ends, or m's thread ends.
 G* find_runnable(M* m, place* from) noexcept;
-// By p's owner: a time slice was used up, so the next one that is woken may go first.
+// Called by p's owner when a time slice was used up: the next goroutine that is woken may run first.
 void note_slice_used_up(P* p) noexcept;
 
-// Whether find_runnable has to be gone by before m runs what its P has next: somebody asked for something, or it is
-// time to look at timers and the poller, or at the global queue.
+// True if m has to go by find_runnable before it runs the next goroutine of its P: a request was made, or it is time to
+// look at timers and the poller, or at the global queue.
 inline bool dispatcher_is_due(const M* m, const P* p) noexcept {
   if (m->requests.load(relaxed) != 0) return true;
   std::uint64_t look = p->next_look.load(relaxed);
@@ -28,7 +28,7 @@ inline bool dispatcher_is_due(const M* m, const P* p) noexcept {
   return sched.global_size.load(relaxed) != 0 && is_turn_of_global_queue(p);
 }
 
-nanos earliest_timer() noexcept;                // of all Ps; 0: none
-bool wants_to_be_on_time(nanos when) noexcept;  // somebody, for a timer that is due then or later
+nanos earliest_timer() noexcept;                // when the earliest timer of all Ps is due; 0: none
+bool wants_to_be_on_time(nanos when) noexcept;  // somebody wants to be, for a timer that is due then or later
 
 }  // namespace weft::rt

@@ -1,11 +1,11 @@
-// WEFT_DEBUG=hazard=1: what would go wrong once in a million suspensions goes wrong at each.
+// WEFT_DEBUG=hazard=1: a fault that otherwise shows once in a million suspensions shows at each of them.
 //
-// A goroutine that was suspended goes on on another M than before, also with one P: the M that picks it from a queue
-// passes it on together with the P. And a mutex of the system that is held across a suspension is reported: the thread
-// locked it, and another one will unlock it.
+// A goroutine that was suspended continues on another M than before, even if there is only one P: the M that picks the
+// goroutine from a queue passes it on together with the P. And a system mutex that is held across a suspension is
+// reported: one thread has locked it, and another will unlock it.
 //
-// Every M has request::hazard in its request word for good, so each suspension goes by the scheduler's loop, and where
-// nothing is requested nothing has to be looked at.
+// Every M has request::hazard in its request word for good, so each suspension goes by the scheduler's loop. Without
+// hazard this costs nothing: the fast paths check only whether the request word is zero, as they do anyway.
 
 #include "sched/hazard.hpp"
 
@@ -23,21 +23,21 @@ namespace weft::rt {
 
 namespace {
 
-// Places that were reported. Full: no more reports.
+// The places that were reported. When this is full, nothing more is reported.
 std::array<atomic<std::uint64_t>, 256> reported{};
 
 bool is_new(const trace& t) noexcept {
   const std::uint64_t place = hash_places(t, 0, 1);
   for (auto& slot : reported) {
-    std::uint64_t there = 0;  // relaxed: the number is all there is
+    std::uint64_t there = 0;  // relaxed: the number publishes nothing else
     if (slot.compare_exchange_strong(there, place, relaxed, relaxed)) return true;
     if (there == place) return false;
   }
   return false;
 }
 
-// std::mutex and its friends, compiled without optimisation: functions of their own, between pthread_mutex_lock and who
-// meant the lock.
+// True for a function of std::mutex and its friends. Compiled without optimisation, these are functions of their own,
+// between pthread_mutex_lock and the function that wanted the lock.
 bool is_wrapper(const symbol& s) noexcept {
   std::string_view name = s.function ? s.function : "";
   if (name.find("__gthread_") != name.npos) return true;
@@ -48,7 +48,7 @@ bool is_wrapper(const symbol& s) noexcept {
   return false;
 }
 
-// Whether the function keeps a frame record, so that held_lock's next address is its caller.
+// True if the function keeps a frame record, so that the next address in held_lock::callers is in its caller.
 bool keeps_frame_record(trace_frame f, const symbol& s) noexcept {
 #if defined(__x86_64__)
   static constexpr unsigned char landing[] = {0xf3, 0x0f, 0x1e, 0xfa};  // endbr64
@@ -58,10 +58,12 @@ bool keeps_frame_record(trace_frame f, const symbol& s) noexcept {
   return std::equal(std::begin(record), std::end(record), code);
 #else
   (void)f, (void)s;
-  return false;  // that is not known: the wrapper is named
+  return false;  // not known: the report names the wrapper
 #endif
 }
 
+// Returns the place that wanted the lock: the first of the lock's callers that is not a wrapper, as far as they are
+// known.
 trace_frame locked_in(report& out, const held_lock& lock) noexcept {
   std::size_t i = 0;
   for (; i + 1 < held_lock::most_callers && lock.callers[i + 1]; ++i) {

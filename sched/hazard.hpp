@@ -5,8 +5,8 @@
 
 namespace weft::rt {
 
-bool must_migrate(const M* m, const G* g) noexcept;  // g, which m has picked, was suspended on m
+bool must_migrate(const M* m, const G* g) noexcept;  // m has picked g: true if g was suspended on m, and is not tied
 [[nodiscard]] M* suspend_in_hazard(M* m, after_switch commit, void* arg) noexcept;
-void forget_held_locks() noexcept;  // of what ran on this thread before
+void forget_held_locks() noexcept;  // forgets the locks that the goroutine before took on this thread
 
 }  // namespace weft::rt

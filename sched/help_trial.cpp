@@ -1,25 +1,25 @@
 // "Trial": does a helper help? Where goroutines run for a fraction of a microsecond, or only talk to each other, one P
-// is often done sooner without help: each one that is taken brings its cache lines along, which are wanted back at
-// once, and whoever was alone (alone.cpp) is not any more. What was taken tells little of that (steal.cpp): it may have
-// been worth its theft, while the two Ps together do less than one did.
+// is often done sooner without help. Each goroutine that is stolen brings its cache lines along, and the first P wants
+// them back at once; and a P that was alone (alone.cpp) no longer is. What was stolen tells little of that (steal.cpp):
+// it may have been worth its theft, while the two Ps together do less than one did.
 //
-// So it is tried out. There are two occasions. An M that dozes, is called, and dozes again, several times in a short
-// while, in which one P does all the rest. Or one of two that run all the time, and meet at channels again and again
-// (collisions.hpp): it gives its goroutines to the global queue, and its P up (find.cpp). Either has noted how much all
-// of them got done in that while. Then it stays away for as long, and compares:
+// So it is tried out. There are two occasions. One: an M dozes, is called, and dozes again, several times in a short
+// while, in which one P does all the rest. The other: two Ms run all the time, and meet at channels again and again
+// (collisions.hpp). One of them gives its goroutines to the global queue, and gives its P up (find.cpp). In both cases
+// the M has noted how much all Ps got done in that while. Then it stays away for as long, and compares:
 //
 //     helps       comes when it is called, and when it has dozed for long enough (find.cpp)
 //     settles     stays away, but what the other P does is not counted yet: it may become alone
 //     without     stays away, and counts
 //     of_no_use   stays away, for some time, as long as the other P goes on at that rate
 //
-// If it made less difference than `gain`, its help is of no use. All this holds only while that other P runs so many
-// goroutines, or passes so many values from one to the next, that each has a fraction of a microsecond, and no third P
-// runs: if a goroutine begins to compute, those behind it wait for the next look, for one doze, or two.
+// If its help made less difference than `gain`, it is of no use. All this holds only while the other P runs so many
+// goroutines, or passes so many values from one to the next, that each takes a fraction of a microsecond, and no third
+// P runs. If a goroutine begins to compute, those behind it wait for the next look, for one doze or two.
 //
-// "Staying away" is a longer doze, and protocols know nothing of it (find.cpp). Who wakes the dozer at once for work,
-// does so for what is no crumbs: so what is ready with the other P is declared to be crumbs. A poller that has somebody
-// to run, a foreign thread or a newcomer rouse it as ever.
+// "Staying away" is a longer doze, and the protocols do not know of it (find.cpp). A thread wakes the dozer at once
+// only for work that is not crumbs. So what is ready at the other P is declared to be crumbs. A poller that has a
+// goroutine to run, a foreign thread, or a newcomer rouses the dozer as ever.
 
 #include "sched/help_trial.hpp"
 
@@ -32,22 +32,22 @@ namespace weft::rt {
 
 namespace {
 
-constexpr std::uint64_t window_us = 200;         // what is compared
-constexpr std::uint64_t shortest_us = 50;        // that says whether a P is quick
-constexpr std::uint64_t too_long_us = 2'000;     // for a window with so few dozes, or to compare with afterwards
-constexpr std::uint64_t verdict_us = 20'000;     // how long it holds; longer if it is that help helps
-constexpr std::uint64_t longest_verdict = 16;    // times that
+constexpr std::uint64_t window_us = 200;         // the time that is compared
+constexpr std::uint64_t shortest_us = 50;        // the shortest time that tells whether a P is quick
+constexpr std::uint64_t too_long_us = 2'000;     // for a window with so few dozes, or for a comparison afterwards
+constexpr std::uint64_t verdict_us = 20'000;     // how long a verdict holds; longer if it says that help helps
+constexpr std::uint64_t longest_verdict = 16;    // times verdict_us
 constexpr std::uint32_t often = 3;               // dozes in a window
-constexpr std::uint64_t us_for_a_collision = 4;  // or less, where there are many
-constexpr std::uint64_t done_per_us = 4;         // or more, by each P
-constexpr std::uint64_t us_for_a_goroutine = 5;  // or less, at a time
-constexpr double gain = 1.125;                   // with help, for without
+constexpr std::uint64_t us_for_a_collision = 4;  // or less from one to the next: the Ps collide often
+constexpr std::uint64_t done_per_us = 4;         // or more, by each P that is quick
+constexpr std::uint64_t us_for_a_goroutine = 5;  // or less, for each goroutine that a quick P runs
+constexpr double gain = 1.125;                   // so much is done with help, for 1 without, if it helps
 constexpr double same_rate = 0.75;
-constexpr std::uint32_t slow_looks = 2;  // one may be of a thread that had lost its processor
+constexpr std::uint32_t slow_looks = 2;  // one look may be at a thread that had lost its processor
 
 std::uint64_t ticks_of(std::uint64_t us) noexcept { return us * cpu_tick_rate.per_us; }
 
-// set_procs may have taken a P out of the sum.
+// Not less than 0: set_procs may have taken a P out of the sum.
 std::uint64_t since(std::uint64_t from, std::uint64_t to) noexcept { return to > from ? to - from : 0; }
 
 }  // namespace
@@ -59,7 +59,7 @@ struct help_trial::difference {
         moved(ran + since(from.values, to.values)),
         all(moved + std::uint32_t(to.readied - from.readied)) {}
 
-  // Each of so many Ps.
+  // True if each of `ps` Ps is quick.
   bool is_quick(std::uint32_t ps) const noexcept {
     return ran * ticks_of(us_for_a_goroutine) > ps * ticks && moved * cpu_tick_rate.per_us > ps * ticks * done_per_us;
   }
@@ -97,7 +97,7 @@ void help_trial::begin_trial(double with, const work_done& now) noexcept {
 
 bool help_trial::begin_doze(const work_done& now) noexcept {
 #if defined(WEFT_INTERLEAVE)
-  const bool away = now.busy_ps == 1 && (now.dispatches & 1) != 0;  // time stands still there
+  const bool away = now.busy_ps == 1 && (now.dispatches & 1) != 0;  // time stands still in the simulation
   begin(away ? phase::settles : phase::helps, now);
   return away;
 #endif
@@ -118,7 +118,7 @@ bool help_trial::begin_doze(const work_done& now) noexcept {
   return one_is_quick;
 }
 
-// It was roused, or has just left.
+// Called when an M that stays away begins to doze: it was roused, or has just left its P.
 void help_trial::goes_on_after(const difference& d, const work_done& now) noexcept {
   const bool can_be_seen = d.ticks >= ticks_of(shortest_us);
   bool comes = now.busy_ps != 1 || (can_be_seen && !d.is_quick(1));
@@ -149,7 +149,7 @@ bool help_trial::leaves(const work_done& now) noexcept {
   const bool collide = since(collided_.collisions, now.collisions) * ticks_of(us_for_a_collision) > d.ticks;
   collided_ = now;
   if (d.ticks > ticks_of(too_long_us) || !collide || now.busy_ps != 2 || !d.is_quick(2)) return false;
-  if (phase_ == phase::of_no_use && now.at < until_) {  // it was roused, and is still of no use
+  if (phase_ == phase::of_no_use && now.at < until_) {  // the M was roused, and is still of no use
     began_ = now;
   } else {
     begin_trial(d.rate(), now);
@@ -185,7 +185,7 @@ bool help_trial::stays_away(const work_done& now) noexcept {
 void help_trial::judge(const work_done& now) noexcept {
   without_ = difference(began_, now).rate();
   const bool helps = with_ >= without_ * gain;
-  // Where it helps, it shall not find that out again and again.
+  // Where help helps, the M must not find that out again and again.
   holds_ = helps ? std::clamp(2 * holds_, ticks_of(verdict_us), longest_verdict * ticks_of(verdict_us)) : 0;
   until_ = now.at + (helps ? holds_ : ticks_of(verdict_us));
   begin(helps ? phase::helps : phase::of_no_use, now);

@@ -1,33 +1,34 @@
-// Whether one P alone does as much as two (help_trial.cpp).
+// Trials: does one P alone do as much as two (help_trial.cpp)?
 #pragma once
 
 #include <cstdint>
 
 namespace weft::rt {
 
-// What all Ps together have done by some time.
+// What all Ps together have done up to some time.
 struct work_done {
   std::uint64_t at = 0;          // cpu_ticks
   std::uint64_t dispatches = 0;  // goroutines that were run
-  std::uint64_t values = 0;      // that went through channels at once
+  std::uint64_t values = 0;      // values that went through channels without a wait
   std::uint64_t collisions = 0;  // of two Ps at a channel
   std::uint32_t readied = 0;     // goroutines that were put into rings; it wraps around
-  std::uint32_t busy_ps = 0;     // at that time
+  std::uint32_t busy_ps = 0;     // Ps that did not idle at that time
 };
 work_done work_done_now() noexcept;
 
-// What an M finds out. It knows nothing of what others find out.
+// What one M finds out. It does not know what other Ms find out.
 class help_trial {
  public:
-  // It is about to doze. True: it stays away, whatever is ready, until somebody rouses it.
+  // Called when the M is about to doze. True: it stays away, whatever is ready, until somebody rouses it.
   bool begin_doze(const work_done& now) noexcept;
 
-  // It is away, and nobody has roused it for as long as a doze takes. True: it goes on to stay away.
+  // Called when the M is away, and nobody has roused it for as long as a doze takes. True: it stays away for longer.
   bool stays_away(const work_done& now) noexcept;
 
   bool is_away() const noexcept { return phase_ != phase::helps; }
 
-  // It holds a P, and collides with another. True: it gives that up, and dozes. Asked only if it may: that costs less.
+  // Called when the M holds a P, and collides with another. leaves() is asked only if may_leave() is true: that costs
+  // less. If leaves() is true, the M gives its P up, and dozes.
   bool may_leave(std::uint64_t at) const noexcept;
   bool leaves(const work_done& now) noexcept;
 
@@ -43,10 +44,11 @@ class help_trial {
   phase phase_ = phase::helps;
   std::uint32_t dozes_ = 0;  // in this phase
   std::uint32_t slow_ = 0;   // looks in a row that saw less done
-  work_done began_;          // this phase, or its last look
-  work_done collided_;       // when it began to look at collisions
+  work_done began_;          // when this phase began, or at its last look
+  work_done collided_;       // when the M began to look at collisions
   double with_ = 0, without_ = 0;
-  // In cpu_ticks: when the trial began, and how long the last verdict holds; how long that was if it was that it helps.
+  // In cpu_ticks: when the trial began; until when the last verdict holds; and for how long, if it says that help
+  // helps.
   std::uint64_t tried_at_ = 0, until_ = 0, holds_ = 0;
 };
 

@@ -1,9 +1,9 @@
-// Waiting for descriptors: how a goroutine parks for one, and which threads do; what a poll woke is counted and
-// claimed.
+// Waiting for descriptors: how a goroutine or a foreign thread parks for one, and how the goroutines that a poll has
+// woken are counted and claimed.
 //
-// A thread that is no goroutine sleeps as a thread, and counts on an M to poll for it. After the end of run() nobody
-// would. So these threads are on a list; stop_runtime closes it, and sends away all that are on it. One that comes
-// later finds it closed. Both are decided under the list's lock.
+// A foreign thread sleeps as a thread, and relies on an M to poll for it. After the end of run() no M does. So the
+// foreign threads that wait are on a list. stop_runtime closes the list, and sends away all threads that are on it. A
+// thread that comes later finds the list closed. Both happen under the list's lock.
 
 #include "sched/io.hpp"
 
@@ -23,13 +23,13 @@ struct io_wait_arg {
 
 void commit_io(G* g, void* arg) noexcept {
   io_wait_arg a = *static_cast<io_wait_arg*>(arg);
-  if (!poll_commit(a.pd, a.mode, g)) ready(g);  // it became ready, timed out or was closed on the way
+  if (!poll_commit(a.pd, a.mode, g)) ready(g);  // the descriptor became ready, timed out or was closed meanwhile
 }
 
-// After poll_prepare_wait said that somebody has to wait.
+// Called after poll_prepare_wait has returned true.
 M* park_for_io(M* m, poll_desc* pd, poll_mode mode) noexcept {
   io_wait_arg arg{pd, mode};
-  // Before the wait is published, so that an M which goes to sleep does it in the poller.
+  // Counted before the wait is published, so that an M that goes to sleep does so in the poller.
   auto& waiters = m ? sched.poll_waiters : sched.foreign_poll_waiters;
   waiters.fetch_add(1, seq_cst);
   if (m) {
@@ -37,11 +37,12 @@ M* park_for_io(M* m, poll_desc* pd, poll_mode mode) noexcept {
     if (p->next_look.load(relaxed) == 0)
       p->next_look.store(1, relaxed);  // the dispatcher plans its looks at the poller
   } else {
-    wakep();  // a foreign thread sleeps as a thread: an M has to poll for it
+    wakep();  // the foreign thread goes to sleep, so an M has to poll for it
   }
   m = park(m, commit_io, &arg, mode == poll_mode::read ? wait_reason::io_read : wait_reason::io_write);
-  // seq_cst: a sleeper in the poller that still counts this wait says before that it sleeps there. So this M, should it
-  // be the last to go to sleep, sees that, and breaks it off (sleep_in_poller).
+  // seq_cst: an M that sleeps in the poller because it still counted this wait has announced its sleep before it read
+  // the count. So if this M is the last to go to sleep, it sees the other M, and breaks that sleep off
+  // (sleep_in_poller).
   waiters.fetch_sub(1, seq_cst);
   poll_finish_wait(pd, mode);
   return m;
@@ -72,7 +73,7 @@ class thread_list {
   void close() noexcept {
     lock_guard hold(mutex_);
     closed_ = true;
-    for (waiting_thread* t : threads_) {  // none can go before the lock is released
+    for (waiting_thread* t : threads_) {  // none of them can return before the lock is released
       t->sent_away = true;
       if (G* g = poll_try_again(t->pd, t->mode)) ready(g);
     }
@@ -85,7 +86,7 @@ class thread_list {
 };
 constinit thread_list waiting_threads;
 
-// False: run() has ended.
+// Returns false if run() has ended.
 bool wait_as_thread(poll_desc* pd, poll_mode mode) noexcept {
   waiting_thread me{pd, mode};
   if (!waiting_threads.add(&me)) return false;
@@ -113,7 +114,7 @@ M* io_wait(M* m, poll_desc* pd, poll_mode mode, poll_status* status) noexcept {
 
 namespace {
 
-// Counts the poll, and takes from `all` those whose wait it ends.
+// Counts the poll, claims the goroutines in `all`, and appends them to `woken`. Foreign threads are woken at once.
 void take_woken(g_list& all, g_list& woken) noexcept {
   if (M* m = this_m(); m && m->p.load(relaxed)) {
     m->p.load(relaxed)->count.polls.add();
@@ -121,7 +122,7 @@ void take_woken(g_list& all, g_list& woken) noexcept {
     sched.polls_by_others.fetch_add(1, relaxed);
   }
   while (G* g = all.pop_front()) {
-    if (!g->claim(no_ticket)) continue;  // left behind by a run() that is over
+    if (!g->claim(no_ticket)) continue;  // g was left behind by a run() that is over
     if (g->kind == g_kind::foreign) {
       ready(g);
     } else {

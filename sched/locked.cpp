@@ -1,17 +1,19 @@
 // lock_os_thread: a goroutine and a thread that belong together.
 //
-// The goroutine runs on no other M, and the M runs no other goroutine. When another M picks the goroutine from a queue
-// it passes its P to the M that waits for it (start_locked_m); when the goroutine parks, its M passes the P on and
-// sleeps until then (stop_locked_m). Where two such goroutines talk, the P goes from thread to thread: an untied M in
-// between, as in Go, would only pass it on.
+// A locked goroutine runs on no other M, and its M, which is "tied", runs no other goroutine. When another M picks the
+// goroutine from a queue, it passes its P to the tied M (start_locked_m). When the goroutine parks, the tied M passes
+// the P on, and sleeps until it is passed one again (stop_locked_m). When two locked goroutines talk to each other, the
+// P goes directly from thread to thread: Go passes it by way of an untied M, which would only pass it on.
 //
-// So there has to be an M to pass the P to, whatever the limits on threads are: it runs the timers, the poller and the
-// other goroutines. Beside tied Ms one at least is untied. Whoever is about to tie the last one starts another first,
-// beyond options::max_threads if need be; and what throws is lock_os_thread, as nothing would go on after it. At most
-// max_threads Ms are tied at once, so that one at most is beyond; the next goroutine waits until one is untied.
+// So there must always be an M to pass the P to, whatever the limits on threads are: an M that runs the timers, the
+// poller and the other goroutines. Therefore at least one M is untied. Before the last untied M is tied, another one is
+// started, beyond options::max_threads if need be. If that fails, lock_os_thread throws, since nothing could go on
+// after it. At most max_threads Ms are tied at once, so at most one M is beyond the limit. The next goroutine that
+// wants to lock its thread waits until an M is untied.
 //
-// That one may compute or block itself, and no other be had (start_new_m). Then nobody picks the tied goroutine from a
-// queue, although its thread waits for it, and a P idles. sysmon brings the three together (start_some_locked_m).
+// The untied M may itself run a goroutine that computes or blocks, and there may be no other thread to be had
+// (start_new_m). Then nobody picks a locked goroutine from its queue, although its thread waits for it and a P idles.
+// sysmon brings the three together (start_some_locked_m).
 
 #include "sched/locked.hpp"
 
@@ -31,12 +33,13 @@ namespace {
 
 enum class tie : std::uint8_t { reserved, last, too_many, not_yet };
 
-// The M that the caller runs on will be tied. `last`: and with it all would be, so it has to start a spare one first.
+// Counts the M that the caller runs on as tied. `last`: this was the last untied M, so the caller has to start a spare
+// one first.
 tie reserve_tie() noexcept {
   lock_guard hold(sched.mutex);
   if (sched.tied_ms >= sched.options.max_threads) return tie::too_many;
   bool last = sched.untied_ms == 1;
-  // All there may be, and not all are tied: one starts or ends just now.
+  // A spare M is starting already, or there are as many Ms as there may be, one of them just starting or leaving.
   if (last && (sched.spare_starts || sched.live_ms > sched.options.max_threads)) return tie::not_yet;
   ++sched.tied_ms;
   --sched.untied_ms;
@@ -44,7 +47,7 @@ tie reserve_tie() noexcept {
   return last ? tie::last : tie::reserved;
 }
 
-// One M less is, or will be, tied.
+// Undoes reserve_tie: one M less is tied. Wakes a goroutine that waits for that.
 void give_tie_back() noexcept {
   G* next;
   {
@@ -80,13 +83,13 @@ M* lock_os_thread(M* m, int* error) noexcept {
       }
     }
     if (t == tie::last && (*error = start_spare_m()) != 0) {
-      if (sched.shutting_down.load(acquire)) return give_way(m);  // for good: that is why there is none
+      if (sched.shutting_down.load(acquire)) return give_way(m);  // for good: the run() ends, so no M was started
       give_tie_back();
       return m;
     }
-    // Others that are pinned to this thread could not run on it any more.
+    // Other goroutines that are pinned to this thread could no longer run, so g moves to another one.
     if (m->pins != 0 && !(g->marks() & mark::tied)) m = leave_thread(m);
-    if (m->pins != 0 && !(g->marks() & mark::tied)) {  // no other is to be had
+    if (m->pins != 0 && !(g->marks() & mark::tied)) {  // there was no other thread to be had
       *error = EAGAIN;
       give_tie_back();
       return m;
@@ -110,19 +113,20 @@ void unlock_os_thread(M* m) noexcept {
 
 namespace {
 
-// Under sched.mutex. The M that waits for g goes on with p.
+// Called under sched.mutex. Passes p to the M that waits for g.
 void pass_to_owner(G* g, P* p) noexcept {
   auto* owner = static_cast<M*>(g->tied_to);
   --sched.idle_locked_ms;
-  if (sched.shutting_down.load(relaxed)) return;  // it was woken for that, and may be gone
+  if (sched.shutting_down.load(relaxed)) return;  // the M was woken for that, and may be gone
   sched.thread_wakeups.fetch_add(1, relaxed);
   owner->next_p = p;
   owner->parked.wakeup();  // under the lock, as in wake_idle_m
 }
 
-// What p has next, if that is locked and p has nothing else to do; else null. For another thread it is not worth more
-// than what lies in the ring, and it begins a time slice of its own each time: so where others wait it goes behind
-// them, or two that talk would keep them from running.
+// Returns p's runnext if that goroutine is locked and p has nothing else to do, else null. If there are goroutines in
+// the ring, runnext goes behind them: passed to another thread, it would be served no better than they would be, but it
+// would begin a new time slice each time, and two locked goroutines that talk to each other would keep the ring from
+// running.
 G* next_that_is_locked(const M* m, P* p) noexcept {
   if (!p->runq.ring_empty()) {
     next_behind_others(p);
@@ -130,7 +134,7 @@ G* next_that_is_locked(const M* m, P* p) noexcept {
   }
   const G* next = p->runq.peek_next();
   if (!next || !next->locked_to_thread() || dispatcher_is_due(m, p)) return nullptr;
-  return p->runq.get_next();  // the same, or a thief was faster
+  return p->runq.get_next();  // the same goroutine, or null if a thief was faster
 }
 
 }  // namespace

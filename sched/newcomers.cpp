@@ -1,33 +1,34 @@
-// Goroutines that have not begun, while many threads run without a P (sysmon's gate says when). Any of them may turn
-// out to compute without end, so they begin one at a time, by a turn: one P at most is held by a goroutine that nobody
-// knows yet, and the others are for what has begun. A program whose new goroutines all keep their threads still has its
-// tickers and its connections.
+// Newcomers: goroutines that have not begun, while many threads run without a P (sysmon's gate says when). Any of them
+// may turn out to compute without end. So they begin one at a time, by a turn: at most one P is held by a goroutine
+// that nobody knows yet, and the other Ps are for goroutines that have begun. That way a program whose new goroutines
+// all keep their threads still has its tickers and its connections.
 //
-// Each dispatch goes by the scheduler's loop then. A goroutine that has not begun is put aside there. A P with nothing
-// else to run takes the turn, and one of those put aside with it; now and then also one that has something else
-// (shared_one), until none is aside any more. The turn comes back when that goroutine parks, yields or ends. If it does
-// none of that, sysmon takes the P away, and the turn with it.
+// While this lasts, each dispatch goes by the scheduler's loop, which puts a goroutine that has not begun aside. A P
+// with nothing else to run takes the turn, and with it one of the goroutines put aside. Now and then a P that has
+// something else to run does so, too (shared_one), until none is aside any more. The turn comes back when that
+// goroutine parks, yields or ends. If it does none of these, sysmon takes the P away, and the turn with it.
 //
-// Those that were started where one came from that computes for long are suspects. They are put aside apart: after one
-// that computes, the next suspect waits for a while (suspects_wait), and the others go on. One that parks, yields, ends
-// or blocks acquits them all: on a loaded machine a thread that is about to block looks like one that computes.
+// Newcomers that were started in the same place as a goroutine that computes for long are suspects. They are put aside
+// separately: after one that computes, the next suspect waits for a while (suspects_wait), and the other newcomers go
+// on. A suspect that parks, yields, ends or blocks acquits all that were started there: on a loaded machine a thread
+// that is about to block looks like one that computes.
 //
-// Who is runnext begins without the turn, unless it is a suspect, or the next one of a kind that sysmon has on trial,
-// or all newcomers have to wait: its spawner most likely waits for it, and neither shall wait for the crowd. So as many
-// Ps as there are may be held by goroutines that nobody knows. One of those that loses its P is tried like one that had
-// the turn (sysmon/gate.cpp), so that few of each kind begin in this way if they compute.
+// A newcomer in runnext begins without the turn, unless it is a suspect, or the next one of a kind that sysmon has on
+// trial, or all newcomers have to wait. Its spawner most likely waits for it, and neither should have to wait for the
+// crowd. So every P may be held by a goroutine that nobody knows. If one of these loses its P, it is tried like one
+// that had the turn (sysmon/gate.cpp), so that few of each kind begin in this way if they compute.
 //
-// append-check-wake (proc.cpp), for those put aside:
+// append-check-wake (proc.cpp), for goroutines that are put aside:
 //
-//     who puts one aside           who returns the turn           an M that finds nothing
-//     A1  append it                A1  turn_is_free = true        S1  ++idle_ps
-//     A2  a P idles, and the       A2  a P idles, and the         S2  --spinning
-//         next may begin? wakep        next may begin? wakep      S3  may the next begin?
+//     an M that puts one aside     a thread that ends a turn    an M that finds nothing
+//     A1  append it                A1  turn_is_free = true      S1  ++idle_ps
+//     A2  a P idles, and the       A2  a P idles, and the       S2  --spinning
+//         next may begin? wakep        next may begin? wakep    S3  may the next begin?
 //
-//     So do let_suspects_begin and let_newcomers_begin, with what they change. All seq_cst. "May the next begin?" reads
-//     several words, one after the other. Each A1 makes one of these words allow a start. If two A1 race, the A2 of the
-//     later in the single order, or an S3 after it, reads both changes, so one of them wakes somebody or looks itself.
-//     The model is tests/model/newcomers.pml.
+//     let_suspects_begin and let_newcomers_begin do the same with what they change. All of it is seq_cst. "May the next
+//     begin?" reads several words, one after the other. Each A1 makes one of these words allow a start. If two A1 race,
+//     the A2 of the one that is later in the single order, or an S3 after it, reads both changes. So one of these
+//     threads wakes an M, or looks itself. The model is tests/model/newcomers.pml.
 
 #include "sched/newcomers.hpp"
 
@@ -39,7 +40,7 @@ namespace weft::rt {
 
 namespace {
 
-constexpr int sorted_at_once = 256;  // under sched.mutex
+constexpr int sorted_at_once = 256;  // at most, as it is done under sched.mutex
 
 void store_sizes() noexcept {
   auto set = [](atomic<std::uint32_t>& size, std::size_t n) { size.store(static_cast<std::uint32_t>(n), seq_cst); };
@@ -54,8 +55,8 @@ void wake_for_newcomers() noexcept {
   if (sched.idle_ps.load(seq_cst) != 0 && newcomers_may_begin()) wakep();
 }
 
-// Each dispatch goes by the scheduler's loop from here on (plan_next_look). An owner that has just planned otherwise
-// may overwrite this: sysmon comes again.
+// From here on each dispatch goes by the scheduler's loop (plan_next_look). An owner that has just planned otherwise
+// may overwrite this; sysmon does it again.
 void let_all_come_by() noexcept {
   std::uint32_t n = sched.procs.load(acquire);
   for (std::uint32_t i = 0; i < n; ++i) sched.all_ps[i].load(acquire)->next_look.store(1, relaxed);
@@ -67,7 +68,7 @@ bool is_suspect(const void* kind) noexcept {
 }
 bool is_suspect(const G* g) noexcept { return is_suspect(g->spawn_pc); }
 
-// Under sched.mutex. g is no suspect, and its spawner has given way to it.
+// Under sched.mutex. True if g may begin without the turn. g is no suspect, and its spawner has given way to it.
 bool may_begin_at_once(const G* g) noexcept {
   return g->spawn_pc && g->spawn_pc != sched.kind_on_trial && !sched.all_newcomers_wait;
 }
@@ -86,7 +87,8 @@ G* next_suspect() noexcept {
   return sched.suspects.pop_front();
 }
 
-// Under sched.mutex. The next that may begin; null: there is none, or more than a few had to be put with the suspects.
+// Under sched.mutex. Returns the next newcomer that may begin. Null: there is none, or more than a few had to be put
+// with the suspects.
 G* next_newcomer(bool turn) noexcept {
   if (!turn || !sched.suspects_wait.load(relaxed)) {
     if (G* g = next_suspect()) return g;
@@ -197,7 +199,7 @@ bool suspect(const void* kind) noexcept {
 void acquit(const void* kind) noexcept {
   lock_guard hold(sched.mutex);
   sched.kind_on_trial = nullptr;
-  clear_of_suspicion(kind);  // whoever gives the turn back wakes somebody
+  clear_of_suspicion(kind);  // the thread that gives the turn back wakes an M
 }
 
 void make_suspects_wait(bool and_all_others) noexcept {

@@ -22,15 +22,16 @@ namespace weft::rt {
 
 namespace {
 
-// Whether the M has to go by its scheduler loop before it runs the next goroutine.
+// True if the M has to go by its scheduler's loop before it runs the next goroutine.
 inline bool must_visit_scheduler(const M* m, const P* p) noexcept {
   return m->g->locked_to_thread() || dispatcher_is_due(m, p);
 }
 
-// Two that make each other runnext share a time slice. So that it does not get long, now and then the one at the head
-// of the ring comes first, or of the global queue: to that the scheduler comes by only once in so many time slices. Not
-// the ring's if there was a new slice since the last look: the ring is being served then, and who is woken in a chain
-// would only lose its place to the chain's beginning, which then works ahead.
+// Two goroutines that make each other runnext share a time slice. So that the slice does not get long, now and then the
+// goroutine at the head of the ring comes first, or one from the global queue, which the scheduler visits only once in
+// so many time slices. The head of the ring does not come first if a new slice has begun since the last look: the ring
+// is being served then, and a goroutine that is woken in a chain would only lose its place to the beginning of the
+// chain, which would then work ahead.
 WEFT_NOINLINE G* let_others_in(P* p, G* next) noexcept {
   p->others_at = p->count.inherited.get() + others_every;
   look_now_and_then_whether_alone(p);
@@ -39,14 +40,14 @@ WEFT_NOINLINE G* let_others_in(P* p, G* next) noexcept {
   G* g = ring_is_served ? nullptr : p->runq.get_from_ring();
   if (!g) g = global_one(p, 0);
   if (!g) return next;
-  p->looked_in_slice = slice + 1;  // the one that begins now
+  p->looked_in_slice = slice + 1;  // the slice that begins now
   put_back(p, next);
   return g;
 }
 
-// The goroutine to switch to without going by the scheduler's loop, or null. One that has not begun is given a stack,
-// unless the caller has one to `leave` it; but not a new one: making it takes system calls, and the lock that `commit`
-// gives back would be held meanwhile.
+// Returns the goroutine to switch to without going by the scheduler's loop, or null. A goroutine that has not begun is
+// given a stack, unless the caller has one to `leave` it. But it is not given a new stack: making one takes system
+// calls, and the lock that `commit` gives back would be held meanwhile.
 enum class stack_to { keep, leave };
 [[gnu::always_inline]] inline G* next_local(M* m, P* p, stack_to s) noexcept {
   G* next = p->runq.get_next();
@@ -77,7 +78,8 @@ enum class stack_to { keep, leave };
   return g;
 }
 
-// g was woken, and goes to a queue of p. Null: to the global one, and sched.mutex is held.
+// Counts the wake-up of g, which goes to a queue of p. If p is null it goes to the global queue, and sched.mutex is
+// held.
 inline void count_wakeup(P* p, G* g) noexcept {
   if (p) {
     time_one_in_64(g, p->count.wakeups.add());
@@ -88,14 +90,14 @@ inline void count_wakeup(P* p, G* g) noexcept {
 
 M* owner_of(G* g) noexcept { return static_cast<M*>(g->thread); }
 
-// False: the deadline has passed.
+// Parks a foreign thread. False: the deadline has passed.
 bool park_foreign(G* g, after_switch commit, void* arg, nanos deadline) noexcept {
   g->thread_note.clear();
   if (commit) commit(g, arg);
   return g->thread_note.sleep_until(deadline);
 }
 
-// False: somebody had claimed the foreign thread's wait, and has woken it by now.
+// Claims the foreign thread's own wait. False: another party had claimed it, and has woken the thread by now.
 bool claim_for_itself(G* g, wait_ticket ticket) noexcept {
   if (!g->claim(ticket)) {
     g->thread_note.sleep();
@@ -107,8 +109,8 @@ bool claim_for_itself(G* g, wait_ticket ticket) noexcept {
 
 // --- timed waits
 
-// The timer of one timed wait. It may outlive the wait in somebody's heap (stopped timers are cleaned out lazily), so
-// it has memory of its own, counted: the waiter holds a reference and the heap another.
+// The timer of one timed wait. It may stay in some heap after the wait (stopped timers are cleaned out lazily), so it
+// has memory of its own, which is counted: the waiter holds a reference and the heap another.
 struct wait_timer : timer {
   G* g = nullptr;
   wait_ticket ticket = 0;
@@ -123,7 +125,7 @@ static_assert(fits_block(sizeof(wait_timer), alignof(wait_timer)));
 void wait_timed_out(timer* wait, std::uint64_t, nanos) noexcept {
   auto* t = static_cast<wait_timer*>(wait);
   if (!t->g->claim(t->ticket)) return;
-  t->g->wake_value = t;  // "it was me"
+  t->g->wake_value = t;  // the timer ended the wait
   ready(t->g);
 }
 
@@ -134,15 +136,15 @@ struct timed_commit {
 };
 
 void commit_timed(G* g, void* arg) noexcept {
-  // The timer is armed first, so that the wait's other party finds a wait that is complete. Everything of this frame is
-  // read before: once the timer is armed it may fire, and the goroutine run. It gets no further than to the lock that
-  // `commit` gives back: so a timed wait holds one, or has no `commit`.
+  // The timer is armed first, so that the other party of the wait finds a wait that is complete. All of this frame is
+  // read before that: once the timer is armed it may fire, and the goroutine may run. The goroutine gets no further
+  // than the lock that `commit` gives back. So a timed wait holds such a lock, or has no `commit`.
   timed_commit c = *static_cast<timed_commit*>(arg);
   arm_timer(owner_of(g), c.timer);
   if (c.commit) c.commit(g, c.arg);
 }
 
-// A lock of ours may be held, and whoever wants that would never get to run.
+// A lock of weft's may be held, and a goroutine that wants it would never get to run.
 [[noreturn]] WEFT_NOINLINE void waits_inside(const G* g) noexcept {
   fatal(
       "goroutine {} waits inside an operation of weft: a move constructor, a conversion or a destructor of a channel's "
@@ -172,7 +174,7 @@ M* park(M* m, after_switch commit, void* arg, wait_reason why) noexcept {
     next = next_local(m, p, stack_to::keep);
   }
   m->left.from_park = __builtin_return_address(0);
-  // One place for all: reports put goroutines together that stand at the same places.
+  // One switch for both cases: reports put together the goroutines that stand at the same places.
   m = static_cast<M*>(switch_to(m, next ? next : &m->g0, commit, arg));
   return come_back(m->left.from_park, m);
 }
@@ -218,7 +220,7 @@ M* park_until_run_ends(M* m, std::uint64_t run, wait_ticket ticket, after_switch
   g->reason = why;
   g->set_state(g_state::running, g_state::waiting);
   auto next_look = [=] { return std::min(deadline, nanotime() + foreign_look_again); };
-  // It keeps its place in the queues meanwhile.
+  // The thread keeps its place in the queues meanwhile.
   nanos until = next_look();
   bool woken = park_foreign(g, commit, arg, until);
   while (!woken && until < deadline && !is_over(run)) {
@@ -244,7 +246,7 @@ void ready_without_prefetch(M* m, G* g) noexcept {
     h = runqput_next(p, g);  // A1
   } else {
     lock_guard hold(sched.mutex);
-    if (!sched.running.load(relaxed) || sched.shutting_down.load(relaxed)) return;  // it never runs again
+    if (!sched.running.load(relaxed) || sched.shutting_down.load(relaxed)) return;  // g never runs again
     if (g->get_state() == g_state::abandoned) return;                               // claimed in a run() that is over
     g->set_state(g_state::waiting, g_state::runnable);
     count_wakeup(nullptr, g);
@@ -253,10 +255,10 @@ void ready_without_prefetch(M* m, G* g) noexcept {
   wake_for_work(p, h);  // A2
 }
 
-// They go behind all that waits already: into this P's ring, and what it has no room for, or all if others are in the
-// global queue by then, to that queue's end. If they displaced half of a full ring, as a single goroutine does
-// (runqueues.cpp), those whose sockets are ready again soon would keep the ring among themselves, and the displaced
-// would wait for their one time slice in 61, seconds among thousands.
+// The goroutines go behind all that waits already: into this P's ring, and those for which it has no room to the end of
+// the global queue. If others are in the global queue by then, all go there. If these goroutines displaced half of a
+// full ring, as a single goroutine does (runqueues.cpp), goroutines whose sockets are ready again soon would keep the
+// ring among themselves. The displaced ones would wait for their one time slice in 61: for seconds, among thousands.
 void ready_all(g_list& gs) noexcept {
   if (gs.empty()) return;
   M* m = this_m();
@@ -286,7 +288,7 @@ void ready_all(g_list& gs) noexcept {
       global_put(g);
     }
   }
-  // One helper looks for work, and wakes the next if it finds some. An M without a P cannot help itself.
+  // One helper looks for work, and wakes the next if it finds some. A thread without a P cannot run them itself.
   wake_for_work(p);
 }
 
@@ -294,8 +296,8 @@ void ready_all(g_list& gs) noexcept {
 
 namespace {
 
-// To the end of everything that is runnable now. With goroutines in the global queue that is its end: this P comes to
-// it after its own queue.
+// Puts g behind everything that is runnable now. If the global queue is not empty, that is its end: this P comes to the
+// global queue after its own queue.
 [[gnu::always_inline]] inline void put_last(P* p, G* g) noexcept {
   if (WEFT_UNLIKELY(sched.global_size.load(relaxed) != 0)) {
     lock_guard hold(sched.mutex);
@@ -320,17 +322,18 @@ M* yield_now(M* m) noexcept {
   p->count.yields.add();
   if (WEFT_UNLIKELY(stack_canaries_in_use())) stack_check_canary(g);
   if (WEFT_UNLIKELY(must_visit_scheduler(m, p))) {
-    if (g->locked_to_thread()) next_behind_others(p);  // before g: with g in the ring it would come behind it
+    if (g->locked_to_thread()) next_behind_others(p);  // before g: with g in the ring, next would come behind it
     g->set_state(g_state::running, g_state::runnable);
     return suspend(m, queue_again, nullptr);
   }
   G* next = next_local(m, p, stack_to::keep);
-  if (!next && !m->picked && sched.global_size.load(relaxed) == 0) return m;  // nobody else
+  if (!next && !m->picked && sched.global_size.load(relaxed) == 0) return m;  // there is no other goroutine to run
   g->set_state(g_state::running, g_state::runnable);
   m->left.from_park = __builtin_return_address(0);
   if (next && sched.idle_ps.load(seq_cst) == 0 && p->runq.unshared()) {
-    // The only P's. It may lie there before it has left its stack: who takes from that queue is this M, afterwards, and
-    // who stops the world, to look at stacks or to make more Ps, waits until it has left the runtime.
+    // This is the queue of the only P. g may lie there before it has left its stack: only this M takes from that queue,
+    // and only afterwards. A thread that stops the world, to look at stacks or to make more Ps, waits until this M has
+    // left the runtime.
     put_last(p, g);
     return static_cast<M*>(switch_to(m, next, nullptr, nullptr));
   }
@@ -363,7 +366,8 @@ last_step end_goroutine() noexcept {
   G* next = WEFT_UNLIKELY(must_visit_scheduler(m, p)) ? nullptr : next_local(m, p, stack_to::leave);
   g->set_state(g_state::running, g_state::dead);
   if (next && !next->context) {
-    // Its life can begin where this one ends, without a switch, if it needs no stack of its own.
+    // The next goroutine can begin on this stack, where the present one ends, without a switch, if it needs no stack of
+    // its own.
     if (!next->own_stack && g->own_stack->origin == sched.default_stacks.load(relaxed) && !measuring_stacks) {
       begin_in_place(m, g, next);
       recycle(p, g);

@@ -1,27 +1,29 @@
-// pin: a goroutine that goes on on the M it is on, which runs others meanwhile.
+// pin: a goroutine that stays on the M that it is on. The M runs other goroutines meanwhile.
 //
-// It is queued like any other. An M that takes it from a queue and is not its own puts it on a list of that one
-// (deliver_pinned) and raises request::pinned there; that M takes from the list before it looks for other work. Where
-// it is by then:
+// A pinned goroutine is queued like any other. If another M than its own takes it from a queue, that M appends it to
+// the owner's list (pinned_ready) and raises request::pinned there (deliver_pinned). The owner looks at its list as
+// soon as it goes by its scheduler's loop, where the list and its P's queue take turns. What follows depends on the
+// owner:
 //
-//   it holds a P                        it comes by its scheduler's loop when what it runs is next suspended
-//   it idles                            it is woken and passed a P: one that idles, else the deliverer's
-//   it is about to idle (stopm)         it takes a P that idles; if none does, the list goes back to the global queue,
-//                                       and whoever takes from there finds it idle
-//   it sleeps in the poller             it is broken off, see below
-//   it runs something without a P,      it comes by when that next calls weft, or returns from its system call
-//   or is in a system call
-//   it is tied to one that is pinned    the list waits until that one unlocks (locked.cpp); if that waits for one of
-//   to it, too                          the list, for ever: the deadlock check reports it
+//   the owner                           then
+//   holds a P                           comes by its scheduler's loop when the goroutine that it runs is suspended
+//   idles                               is woken and passed a P: an idle one, else that of the M that delivers
+//   is about to idle (stopm)            takes an idle P. If there is none, the goroutines of the list go back to the
+//                                       global queue, and the M that takes one from there finds the owner idle
+//   sleeps in the poller                its sleep is broken off, see below
+//   runs a goroutine without a P, or    comes by when that goroutine next calls weft, or returns from its system call
+//   is in a system call
+//   is tied to a goroutine that is      the list waits until that goroutine unlocks its thread (locked.cpp). If that
+//   pinned to it, too                   waits for one of the list, for ever: the deadlock check reports it
 //
-// So a pinned goroutine may have to wait for what runs on its thread. For a goroutine that announces that it blocks it
-// need not: that one moves to another M first (leave_thread).
+// So a pinned goroutine may have to wait for the goroutine that runs on its thread. It need not wait for one that
+// announces that it blocks: that one moves to another M first (leave_thread).
 //
-//     who delivers, under sched.mutex          the M, before it sleeps in the poller
-//     N1  append it; raise request::pinned     L1  in_poller = true
-//     N2  in_poller? then break it off         L2  request::pinned? then it does not sleep
+//     the M that delivers, under sched.mutex          the owner, before it sleeps in the poller
+//     N1  append the goroutine; raise the request     L1  in_poller = true
+//     N2  in_poller? then break the sleep off         L2  request::pinned? then do not sleep
 //
-//     All of it seq_cst: if N2 does not see L1, L2 sees N1.
+//     All of this is seq_cst: if N2 does not see L1, L2 sees N1.
 
 #include "sched/pin.hpp"
 
@@ -53,7 +55,8 @@ void deliver_pinned(M* m, G* g) noexcept {
   bool polls;
   {
     lock_guard hold(sched.mutex);
-    // It never runs again. Otherwise its M is there: none leaves that a goroutine is pinned to.
+    // The run() ends, and g never runs again. Before that the owner exists: an M to which a goroutine is pinned does
+    // not leave.
     if (sched.shutting_down.load(relaxed)) return;
     owner->pinned_ready.push_back(g);
     owner->requests.fetch_or(request::pinned, seq_cst);  // N1
@@ -69,7 +72,7 @@ void deliver_pinned(M* m, G* g) noexcept {
 G* take_pinned(M* m) noexcept {
   lock_guard hold(sched.mutex);
   G* g = m->pinned_ready.pop_front();
-  if (m->pinned_ready.empty()) m->requests.fetch_and(~request::pinned, relaxed);  // raised under the lock only
+  if (m->pinned_ready.empty()) m->requests.fetch_and(~request::pinned, relaxed);  // it is raised under the lock only
   return g;
 }
 

@@ -11,7 +11,7 @@ namespace weft::rt {
 
 namespace {
 
-// Under sched.mutex.
+// Called under sched.mutex.
 void count_as_hog(M* m, bool computes) noexcept {
   if (std::exchange(m->is_hog, computes) == computes) return;
   if (computes) {
@@ -26,17 +26,17 @@ void count_as_hog(M* m, bool computes) noexcept {
 bool detach_running(P* p) noexcept {
   M* m = p->m.load(acquire);  // finish_syscall's release: m->p = null below comes after that M's own m->p = p
   if (!m || p->status.load(acquire) != p_status::running) return false;
-  if (m->depth.load(relaxed) != 0) return false;    // in the runtime: it comes by by itself
+  if (m->depth.load(relaxed) != 0) return false;    // m is in the runtime, and comes by without being asked
   m->requests.fetch_or(request::revoked, seq_cst);  // T1
   heavy_barrier();                                  // T2
-  // T3. At least acquire: what the M did with the P is visible here. The status is read again: it may have entered a
-  // system call, or another one may hold the P, before the request was made.
+  // T3. At least acquire: what m did with the P is visible here. p->m and the status are read again: m may have entered
+  // a system call, or another M may have got the P, before the request was made.
   if (m->depth.load(seq_cst) != 0 || p->m.load(relaxed) != m || p->status.load(acquire) != p_status::running) {
     m->requests.fetch_and(~request::revoked, relaxed);
     return false;
   }
-  // Its goroutine keeps the P. `revoked` stays, so that the M, should it enter now, waits for the lock that we hold
-  // before it changes what is read here; there it finds that it still has its P.
+  // The goroutine keeps the P (weft::no_preemption). `revoked` stays raised. If m enters now, it waits for the lock
+  // that we hold before it can change what is read here. Under the lock it finds that it still has its P.
   if (m->g->no_preemption != 0) return false;
   m->p.store(nullptr, relaxed);
   p->m.store(nullptr, relaxed);
@@ -52,7 +52,8 @@ void forget_detached(M* m) noexcept {
   sched.detached_ms.fetch_sub(1, relaxed);
 }
 
-// The Ms that go on shall not wait for one that computes: where slices are long, all with shorter ones come in between.
+// The Ms that have a P must not wait for the processor behind a thread that computes. Its kernel time slices are made
+// long, so that threads with shorter ones come in between (runtime/time_slice.hpp).
 void note_detached(M* m, bool computes) noexcept {
   count_as_hog(m, computes);
   computes ? use_long_slices(m->tid.load(relaxed)) : use_usual_slices(m->tid.load(relaxed));

@@ -5,9 +5,9 @@
 
 namespace weft::rt {
 
-// Under sched.mutex:
-[[nodiscard]] bool detach_running(P* p) noexcept;  // takes p from an M in user code; the caller owns p then
-void forget_detached(M* m) noexcept;               // it came back
-void note_detached(M* m, bool computes) noexcept;  // what it does without a P
+// Called under sched.mutex:
+[[nodiscard]] bool detach_running(P* p) noexcept;  // takes p from an M in user code. True: the caller owns p
+void forget_detached(M* m) noexcept;               // m came back
+void note_detached(M* m, bool computes) noexcept;  // notes what m does without a P
 
 }  // namespace weft::rt

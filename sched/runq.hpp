@@ -8,15 +8,15 @@
 //
 // Orders:
 //   tail   the owner stores with release: a thief that loads it with acquire sees the slots below it. `publish` makes
-//          the store seq_cst for the "append-check-wake" protocol (proc.cpp): after it the owner reads whether
-//          anybody idles, and the one that goes idle announces that first and then reads the queue.
-//   head   whoever takes has read the slots first and claims them by a release CAS; the owner loads head with acquire
+//          the store seq_cst for the "append-check-wake" protocol (proc.cpp): the owner reads afterwards whether a P
+//          idles, and an M that goes idle first announces that and then reads the queue.
+//   head   a taker reads the slots first and then claims them by a release CAS; the owner loads head with acquire
 //          before it reuses a slot, so the reads of the thief happened before.
 //   slots  relaxed atomics: a slow thief may read a slot that is being reused, and its CAS on head then fails.
 //
-// "alone" (alone.cpp). A P beside which all others idle has no thieves: then no locked instruction is needed, and
-// stores with release suffice, as others only look. Who takes another P waits until the owner has seen the change, and
-// sees all that was queued before it. (take_half, which is rare, is the same for all.)
+// "alone" (alone.cpp). A P has no thieves while all others idle. It then needs no locked instruction, and stores with
+// release suffice, as other Ms only look. An M that takes another P waits until the owner has seen the change, and then
+// sees all that was queued before. (take_half, which is rare, is the same in both cases.)
 #pragma once
 
 #include "runtime/atomic.hpp"
@@ -36,19 +36,19 @@ class basic_run_queue {
  public:
   // --- the owner
 
-  // Makes g the next to run. What was next before is returned and has to be put elsewhere.
-  // seq_cst: publishes g and is the barrier of append-check-wake, but for who is alone.
+  // Makes g the next to run. Returns the goroutine that was next before, which the caller has to put elsewhere.
+  // seq_cst: publishes g, and is the barrier of append-check-wake, unless this P is alone.
   [[nodiscard]] G* put_next(G* g) noexcept {
     if (!unshared()) return next_.exchange(g, seq_cst);
     G* before = next_.load(relaxed);
     next_.store(g, release);
-    std::atomic_signal_fence(seq_cst);  // the light barrier of who is alone
+    std::atomic_signal_fence(seq_cst);  // the light barrier of a P that is alone
     return before;
   }
 
   enum class barrier : bool { no, publish };
 
-  // At the tail. False: full.
+  // Puts g at the tail. False: the ring is full.
   [[nodiscard]] bool put(G* g, barrier b) noexcept {
     std::uint32_t tail = tail_.load(relaxed);
     if (tail - head_.load(acquire) >= Capacity) return false;
@@ -62,7 +62,7 @@ class basic_run_queue {
     return true;
   }
 
-  // The ring is full: takes half of it out. False: a thief made room meanwhile.
+  // Called when the ring is full: takes half of it out. False: a thief made room meanwhile.
   using half = std::array<G*, Capacity / 2>;
   [[nodiscard]] bool take_half(half& out) noexcept {
     std::uint32_t head = head_.load(acquire);
@@ -72,14 +72,14 @@ class basic_run_queue {
     return head_.compare_exchange_strong(head, head + n, release, relaxed);
   }
 
-  // The next to run, or null. `inherit`: it was runnext and goes on in the present time slice.
+  // Takes the next goroutine to run, or null. `inherit`: it was runnext and goes on in the present time slice.
   [[nodiscard]] G* get(bool* inherit) noexcept {
     G* g = get_next();
     *inherit = g != nullptr;
     return g ? g : get_from_ring();
   }
 
-  // What is runnext, or null.
+  // Takes runnext, or null.
   [[nodiscard]] G* get_next() noexcept {
     // Only the owner makes runnext non-null, so null cannot be missed; a thief may take it between the two steps.
     G* g = next_.load(relaxed);
@@ -107,23 +107,23 @@ class basic_run_queue {
     }
   }
 
-  // Where the next to be taken lies, and where the next goes that is put.
+  // The position of the goroutine that is taken next, and the position at which the next one is put.
   std::uint32_t head() const noexcept { return head_.load(relaxed); }
   std::uint32_t tail() const noexcept { return tail_.load(relaxed); }
 
   std::uint32_t room() const noexcept { return Capacity - (tail_.load(relaxed) - head_.load(acquire)); }
 
-  // Owner: whether nobody else takes from here. That may change at any time, but nobody does before the owner is
-  // outside the runtime, or has dispatched a goroutine.
+  // For the owner: true if no other M takes from this queue. That may change at any time, but no M takes from it before
+  // the owner is outside the runtime, or has dispatched a goroutine.
   bool unshared() const noexcept { return unshared_.load(relaxed); }
 
-  // By alone.cpp.
+  // For alone.cpp.
   void set_unshared(bool alone) noexcept { unshared_.store(alone, relaxed); }
 
   // --- anybody
 
-  // Nothing here at some instant during the call. Reading head, tail and runnext one after the other is not enough:
-  // a G may move from runnext to the ring in between; an unchanged tail shows that none did.
+  // True if nothing was here at some instant during the call. Reading head, tail and runnext one after the other is not
+  // enough, as a G may move from runnext to the ring in between. An unchanged tail shows that none did.
   bool empty() const noexcept {
     for (;;) {
       std::uint32_t head = head_.load(seq_cst);
@@ -146,8 +146,8 @@ class basic_run_queue {
 
   G* peek_next() const noexcept { return next_.load(relaxed); }
 
-  // By the owner of `mine`, which is empty: moves half of this ring there and returns the last one of it to run at
-  // once. Null: nothing to take.
+  // Called by the owner of `mine`, which is empty: moves half of this ring there, and returns the last goroutine of
+  // that half, to run at once. Null: there is nothing to take.
   [[nodiscard]] G* steal_into(basic_run_queue& mine) noexcept {
     std::uint32_t my_tail = mine.tail_.load(relaxed);
     std::uint32_t n = grab(mine, my_tail);
@@ -158,7 +158,7 @@ class basic_run_queue {
     return g;
   }
 
-  // Takes runnext from another P; the last resort of a thief.
+  // Takes runnext from another P, if it is still `expected`. The last resort of a thief.
   [[nodiscard]] G* steal_next(G* expected) noexcept {
     return expected && next_.compare_exchange_strong(expected, nullptr, acquire, relaxed) ? expected : nullptr;
   }

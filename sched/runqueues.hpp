@@ -6,19 +6,19 @@
 
 namespace weft::rt {
 
-void runqput_full(P* p, G* g) noexcept;   // the ring was full
+void runqput_full(P* p, G* g) noexcept;   // for runqput, when the ring is full
 void global_put(G* g) noexcept;           // under sched.mutex
-void global_put_queue_of(P* p) noexcept;  // the same, by p's owner
+void global_put_queue_of(P* p) noexcept;  // under sched.mutex, by p's owner
 
 enum class queued : std::uint8_t { nothing, crumbs, work };
 queued look_at_queues() noexcept;  // S3
-// D2: only at what is not some P's very next, and not at so many in the global queue.
+// D2: as S3, but leaves out every P's runnext, and `left_behind` goroutines in the global queue.
 queued look_beyond_next(std::uint32_t left_behind = 0) noexcept;
 
 G* global_one(P* p, std::uint32_t max) noexcept;  // as global_get; takes the lock, unless the queue is empty
-G* global_get(P* p, std::uint32_t max) noexcept;  // under sched.mutex: one to run, more into p's ring
+G* global_get(P* p, std::uint32_t max) noexcept;  // under sched.mutex: returns one to run, moves more into p's ring
 
-// A2 of append-check-wake, after p's owner, or somebody without a P (null), has made work ready.
+// A2 of append-check-wake: called after p's owner, or a thread without a P (null), has made work ready.
 inline void wake_for_work(const P* p, help h = help::now) noexcept {
   if (sched.idle_ps.load(seq_cst) != 0) {
     wakep(h);
@@ -27,17 +27,17 @@ inline void wake_for_work(const P* p, help h = help::now) noexcept {
   }
 }
 
-// At the tail.
+// Puts g at the tail of p's queue.
 inline void runqput(P* p, G* g) noexcept {
   if (WEFT_UNLIKELY(!p->runq.put(g, run_queue::barrier::publish))) runqput_full(p, g);
 }
 
-// More than runnext is ready here. Crumbs may wait until the doze is over.
+// Returns the help to ask for when more than runnext is ready on p. Crumbs may wait until the doze is over.
 inline help more_than_next(const P* p) noexcept {
   return p->spoils_here.load(relaxed) == spoils::work ? help::now : help::soon;
 }
 
-// g is the next to run; what was next before goes to the tail.
+// Makes g the next to run on p. The goroutine that was next before goes to the tail. Returns the help to ask for.
 inline help runqput_next(P* p, G* g) noexcept {
   G* before = p->runq.put_next(g);
   if (!before) return help::soon;
@@ -45,13 +45,13 @@ inline help runqput_next(P* p, G* g) noexcept {
   return more_than_next(p);
 }
 
-// g, which p's owner took from p's queue, goes to its tail. Nobody could see it meanwhile, so it is made ready anew.
+// Puts g, which p's owner took from p's queue, at its tail. No other M could see g meanwhile, so it is made ready anew.
 inline void put_back(P* p, G* g) noexcept {
   runqput(p, g);                        // A1
   wake_for_work(p, more_than_next(p));  // A2
 }
 
-// What is next on p goes behind those in its ring.
+// Moves the goroutine that is next on p behind those in its ring.
 inline void next_behind_others(P* p) noexcept {
   if (G* next = p->runq.get_next()) put_back(p, next);
 }

@@ -1,5 +1,5 @@
-// All goroutines as they are at one moment. Who stops the world only copies them, so that it goes on soon: which
-// function an address lies in is looked up, and text is made, when they are shown (dump.cpp).
+// All goroutines as they are at one moment. While the world is stopped they are only copied, so that it can soon go on.
+// The functions that addresses lie in are looked up, and text is made, when the goroutines are shown (dump.cpp).
 #pragma once
 
 #include "runtime/clock.hpp"
@@ -13,10 +13,10 @@
 
 namespace weft::rt {
 
-// A goroutine as it was.
+// A goroutine as it was at that moment.
 struct seen_goroutine {
   std::uint64_t id;
-  std::uint64_t key;  // the same for those that are shown as one
+  std::uint64_t key;  // the same for goroutines that are shown as a group
   nanos wait_since;   // G::wait_since
   const void* spawn_pc;
   std::size_t trace_at;  // where the trace is kept; 0: nowhere
@@ -28,26 +28,27 @@ struct seen_goroutine {
 
   bool ran() const noexcept { return state == g_state::running || state == g_state::syscall; }
 
-  // With the hash of a trace: the key.
+  // Returns the key, given the hash of the trace.
   std::uint64_t key_with(std::uint64_t trace_hash) const noexcept;
 };
 
 class snapshot {
  public:
-  // Of all but `except`. with_stacks: none of those that do not run begins to meanwhile. Takes no lock, and nothing of
-  // the heap.
+  // Takes a snapshot of all goroutines but `except`. with_stacks: the caller makes sure that no goroutine begins to run
+  // meanwhile. Takes no lock, and allocates nothing from the heap.
   void take(const G* except, bool with_stacks) noexcept;
 
   std::span<seen_goroutine> goroutines() const noexcept { return goroutines_.all(); }
   nanos taken_at() const noexcept { return taken_at_; }
   bool has_stacks() const noexcept { return has_stacks_; }
-  void get_trace(const seen_goroutine& g, trace* out) const noexcept;  // empty if none is kept
+  void get_trace(const seen_goroutine& g, trace* out) const noexcept;  // *out is empty if no trace was kept
 
  private:
   friend class snapshot_taker;
 
   mapped_list<seen_goroutine> goroutines_;
-  // One for each key, as a rule: {frames, left out, pc, ...}. The first word is none's, as 0 is "nowhere".
+  // As a rule one trace for each key: {frames, left out, pc, ...}. The first word is unused, as trace_at 0 is
+  // "nowhere".
   mapped_list<std::uint64_t> traces_;
   nanos taken_at_ = 0;
   bool has_stacks_ = false;

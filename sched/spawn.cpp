@@ -1,22 +1,24 @@
-// The two ends of a goroutine.
+// The beginning and the end of a goroutine.
 //
-// Spawning takes a G from the P's free list and queues it as the next to run. It has no stack yet: begin() gives it one
-// when it is first dispatched, or it begins in place, on the stack of the goroutine that ends there (park.cpp:
-// end_goroutine). So a goroutine that waits for its first turn costs a header, and ten thousand that run to their end
-// one after the other use one stack.
+// Spawning takes a G from the P's free list, and queues it as the next to run. The goroutine has no stack yet. begin()
+// gives it one when it is first dispatched, or it begins in place, on the stack of a goroutine that ends (park.cpp:
+// end_goroutine). So a goroutine that waits for its first turn costs only a header, and ten thousand goroutines that
+// run to their end one after the other use one stack.
 //
-// A closure that is too large for the header goes to the top of the stack, and a stack of another size than the
-// default is another class's: such goroutines get theirs at once.
+// Two kinds of goroutines get their stack at once: those whose closure is too large for the header, as it goes to the
+// top of the stack, and those whose stack is not of the default size, as it comes from another stack class.
 //
-// Nothing may fail where a goroutine is dispatched or queued. Therefore no G is taken before there is room for it
-// (make_room_for_goroutines): in the global queue, and among the slots of the default class, besides those that Ps may
-// keep free in their caches. What earlier runs left behind is counted apart: it keeps its Gs and its stacks. All of it
-// changes under sched.room: a plain thread's go() may ask for room while one run() ends and the next begins, and must
-// not raise the room of the one by what was reserved in the other's class.
+// Dispatching or queueing a goroutine must not fail. Therefore no G is taken before there is room for it
+// (make_room_for_goroutines): in the global queue, and among the stack slots of the default class, not counting those
+// that the Ps may keep free in their caches. Goroutines that earlier runs left behind keep their Gs and stacks, and are
+// counted separately. All of these counts change under sched.room: a plain thread's go() may ask for room while one
+// run() ends and the next begins, and must not raise the room of one run() by what was reserved in the stack class of
+// the other.
 //
-// Such a go() may also have its room of one run() and be ready for the next. Its goroutine never runs, as if it had
-// come a moment before the end: there is no room for it in the next (G::run, spawn_commit). A task's join() does not
-// wait for it then, so it must not run, either: what it refers to may be gone.
+// Such a go() may also get its room in one run() and be ready to queue its goroutine in the next. That goroutine never
+// runs, as if it had been started a moment before the end of the first run(): there is no room for it in the next one
+// (G::run, spawn_commit). It must not run for another reason, too: a task's join() does not wait for it then, so what
+// it refers to may be gone.
 
 #include "sched/spawn.hpp"
 
@@ -41,7 +43,7 @@ namespace {
 constexpr std::size_t batch_size = p_cache / 2;  // how many Gs move between a P's cache and the pool behind it
 constexpr std::uint64_t id_batch = 16;
 
-// --- the caches of a P; when they are empty or full, by another function, which needs more registers
+// --- the caches of a P. What is done when they are empty or full is in separate functions, which need more registers.
 
 WEFT_NOINLINE G* take_gs_from_pool(P* p) noexcept {
   G* batch[batch_size];
@@ -50,7 +52,7 @@ WEFT_NOINLINE G* take_gs_from_pool(P* p) noexcept {
   return p->free_gs.pop();
 }
 
-// Null: there is none.
+// Returns null if there is no free G.
 inline G* take_free_g(P* p) noexcept {
   G* g = p->free_gs.pop();
   return WEFT_LIKELY(g != nullptr) ? g : take_gs_from_pool(p);
@@ -70,7 +72,7 @@ inline void put_free_g(P* p, G* g) noexcept {
 WEFT_NOINLINE stack* take_stacks_from_class(P* p) noexcept {
   errno_stays keep;
   stack* batch[p_cache];
-  std::size_t n = stack_take(sched.default_stacks.load(relaxed), batch, sched.stack_cache);  // reserved
+  std::size_t n = stack_take(sched.default_stacks.load(relaxed), batch, sched.stack_cache);  // does not fail: reserved
   while (n > 1) p->free_stacks.push(batch[--n]);
   return batch[0];
 }
@@ -91,7 +93,7 @@ inline void put_free_stack(P* p, stack* s) noexcept {
   s->user = nullptr;
   if (WEFT_UNLIKELY(s->origin != sched.default_stacks.load(relaxed))) return stack_put(s->origin, &s, 1);
   if (WEFT_UNLIKELY(p->free_stacks.size() >= sched.stack_cache)) put_stacks_into_class(p);
-  p->free_stacks.push(s);  // the warmest is the next to be used
+  p->free_stacks.push(s);  // the next to be used, as it is the warmest
 }
 
 void give_stack(G* g, stack_class* c) {
@@ -108,7 +110,7 @@ void clean(G* g) noexcept {
   if (WEFT_UNLIKELY(g->marks() & mark::uses_seldom)) {
     g->name[0] = '\0';
     g->no_preemption = 0;
-    g->lock_depth = g->pin_depth = 0;  // main may have ended with them
+    g->lock_depth = g->pin_depth = 0;  // main may have ended locked or pinned
   }
   g->marks_word.store(0, relaxed);
 }
@@ -122,7 +124,7 @@ std::uint64_t next_id(P* p) noexcept {
   return p->id_next++;
 }
 
-// Under sched.room.
+// Called under sched.room.
 void make_room_locked() {
   stack_class* c = sched.default_stacks.load(relaxed);
   std::size_t in_use = g_in_use();
@@ -230,7 +232,7 @@ void empty_all_caches() noexcept {
 
 namespace {
 
-// The rest of spawn_commit, which has put the spawner's floating-point control into g.
+// The general case of spawn_commit, which has already put the spawner's floating-point control into g.
 WEFT_NOINLINE void commit_slow(M* m, G* g) noexcept {
   runtime_scope scope(m ? m : enter_without_locks());
   P* p = scope.m() ? scope.m()->p.load(relaxed) : nullptr;
@@ -256,14 +258,14 @@ WEFT_NOINLINE void help_and_leave(M* m, help h) noexcept {
   leave_runtime(m);
 }
 
-// Whether there is nothing to do beyond queueing g in p's own queue, and counting.
+// True if there is nothing to do beyond queueing g in p's own queue, and counting.
 bool is_simple(const P* p, const G* g) noexcept {
   return p && p->runq.room() != 0 && !g->is_system() && !is_timed(p->count.spawned.get() + 1);
 }
 
 }  // namespace
 
-// The calls it makes are the last thing it does, so it saves no registers for them.
+// The calls that this function makes are the last thing it does, so it saves no registers for them.
 void spawn_commit(G* g) noexcept {
   g->floating.read_here();
   M* m = try_enter_runtime();
@@ -292,7 +294,8 @@ void recycle(P* p, G* g) noexcept {
 
 std::size_t count_goroutines() noexcept {
   if (!sched.running.load(acquire)) return 0;
-  // Ended first: one that starts and ends in between counts as alive. Who sees that one has ended sees that it began.
+  // Those that have ended are counted first, so one that starts and ends in between counts as alive. acquire: a thread
+  // that sees that a goroutine has ended also sees that it was started.
   std::uint64_t ended = sched.ended_before.load(relaxed);
   for (auto& slot : sched.all_ps) {
     P* p = slot.load(acquire);

@@ -5,7 +5,7 @@
 
 namespace weft::rt {
 
-// crumbs_too: also goroutines that are hardly worth a theft.
+// crumbs_too: the thief also takes goroutines that are hardly worth a theft.
 enum class thief_takes : bool { work, crumbs_too };
 
 struct steal_result {
@@ -14,16 +14,16 @@ struct steal_result {
   bool ran_timers = false;
 };
 
-// By an M that has run what it took last, and finds nothing else: was that worth it?
+// Called by an M that has run what it took last, and finds nothing else: judges whether that theft was worth it.
 void judge_last_theft(M* m, const P* mine) noexcept;
 
-// m holds `mine`, whose queue is empty. *now is read when it is first needed.
+// Called by m, which holds `mine`, whose queue is empty. *now is read when it is first needed.
 steal_result steal_work(M* m, P* mine, thief_takes what, nanos* now);
 
-// By the dozer, who stays away, or does not any more: what is ready with all Ps that run.
+// Called by the dozer when it begins to stay away, or no longer does: what is ready at all Ps that run counts as `s`.
 void hold_all_to_be(spoils s) noexcept;
 
-// By the dozer: p comes to all that is ready there by itself, sooner than it would be stolen.
+// Called by the dozer. True if p itself will run all that is ready there, sooner than a thief would.
 bool serves_itself(P* p) noexcept;
 
 }  // namespace weft::rt

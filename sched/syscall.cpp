@@ -1,12 +1,13 @@
-// System calls: an M leaves its P behind, marked, and takes it back with one CAS if nobody wanted it meanwhile.
+// System calls. An M that goes into one leaves its P behind, with the status `syscall`, and takes it back with one CAS
+// if nobody wanted it meanwhile.
 //
-//   enter_syscall   running → syscall    the P stays near, without an M
-//   exit_syscall    syscall → running    fast: one CAS
-//   sysmon          syscall → idle       it took too long: the P is handed off (retake)
+//   enter_syscall   running → syscall    the M remembers the P, but no longer holds it
+//   exit_syscall    syscall → running    the fast case: one CAS
+//   sysmon          syscall → idle       the call took too long: the P is handed off (retake)
 //   stop the world  syscall → stopped
 //
-// A goroutine in a system call that calls into weft (a callback of a library) is back: request::in_syscall sends
-// every entry to finish_syscall.
+// A goroutine in a system call that calls into weft (in a callback of a library) counts as back from it:
+// request::in_syscall sends every entry to finish_syscall.
 
 #include "sched/syscall.hpp"
 
@@ -22,7 +23,8 @@ namespace weft::rt {
 
 namespace {
 
-// For p, or for somebody who comes by the poller or by its timers: nobody does if all Ps are left behind.
+// True if something needs p: goroutines are queued, descriptors are waited for, or a timer is due soon. Nobody looks at
+// the poller and at timers if all Ps are left behind.
 bool somebody_waits(const P* p) noexcept {
   if (!p->runq.empty() || sched.global_size.load(relaxed) != 0 || anybody_waits_for_io()) return true;
   const nanos timer = earliest_timer();
@@ -35,7 +37,7 @@ void enter_syscall() noexcept {
   M* m = enter_runtime();
   if (!m) return;  // a foreign thread has no P to leave
   if (m->depth.load(relaxed) == 1) {
-    // Others that are pinned to this thread could not run until we are back.
+    // Other goroutines that are pinned to this thread could not run until the call returns, so g moves to another one.
     if (WEFT_UNLIKELY(m->pins != 0) && !(m->g->marks() & mark::tied)) m = leave_thread(m);
     P* p = m->p.load(relaxed);
     m->g->wait_since.store(sched.coarse_now.load(relaxed), relaxed);
@@ -45,9 +47,10 @@ void enter_syscall() noexcept {
     m->p.store(nullptr, relaxed);
     p->m.store(nullptr, release);
     p->syscall_tick.store(p->syscall_tick.load(relaxed) + 1, relaxed);
-    // release: whoever takes the P sees all that was done with it.
+    // release: the thread that takes the P sees everything that was done with it.
     p->status.store(p_status::syscall, release);
-    // Others wait for the last P. If this takes long they shall have it soon, and sysmon may have become slow.
+    // No P idles, and something waits for one. If the call takes long, sysmon must take this P soon, but its pauses may
+    // be long by now.
     if (sched.idle_ps.load(relaxed) == 0 && sched.sysmon.load(relaxed) != sysmon_state::looks && somebody_waits(p)) {
       hurry_sysmon();
     }
@@ -56,7 +59,7 @@ void enter_syscall() noexcept {
 }
 
 void exit_syscall() noexcept {
-  M* m = enter_runtime();  // comes by finish_syscall
+  M* m = enter_runtime();  // request::in_syscall is set, so this calls finish_syscall
   leave_runtime(m);
 }
 
@@ -64,7 +67,7 @@ M* finish_syscall(M* m) noexcept {
   m->requests.fetch_and(~request::in_syscall, relaxed);
   P* p = std::exchange(m->syscall_p, nullptr);
   p_status left = p_status::syscall;
-  // acq_rel: it is ours again with all that was done to it.
+  // acq_rel: the P is ours again, with everything that was done to it.
   if (p->status.compare_exchange_strong(left, p_status::running, acq_rel, relaxed)) {
     m->g->set_state(g_state::syscall, g_state::running);
     m->p.store(p, relaxed);

@@ -1,19 +1,21 @@
-// Calls that may block: the P is free for others meanwhile (syscall.cpp).
+// System calls that may block: the P is free for other Ms meanwhile (syscall.cpp).
 #pragma once
 
 #include "sched/scheduler.hpp"
 
 namespace weft::rt {
 
-// Outside the runtime, by a goroutine, which keeps the M; nothing on other threads. Between the two it has no P for
-// sure. A call into weft between them takes one again, as exit_syscall does.
+// Called outside the runtime, by a goroutine, which stays on its M. They do nothing on other threads. Between the two
+// the goroutine may lose its P at any time. If it calls weft in between, it takes a P again, as exit_syscall does.
 void enter_syscall() noexcept;
 void exit_syscall() noexcept;
-M* finish_syscall(M* m) noexcept;  // from enter_slow
+M* finish_syscall(M* m) noexcept;  // called by enter_slow
 
-[[nodiscard]] bool retake_syscall(P* p) noexcept;  // true: the caller owns p
+// Takes p from an M that is in a system call. True: the caller owns p.
+[[nodiscard]] bool retake_syscall(P* p) noexcept;
 
-// Somebody without a P has made work, and none idles: one that is left behind in a call shall be taken soon.
+// Called by a thread without a P that has made a goroutine ready, or has armed a timer, while no P idles: if a P was
+// left behind in a system call, sysmon is hurried to take it.
 void want_p_of_a_call() noexcept;
 
 }  // namespace weft::rt

@@ -13,18 +13,18 @@ namespace weft::rt {
 
 namespace {
 
-// The heap for a new timer: the current P's. The caller is inside the runtime, so the P stays. A thread without a P
-// uses the first P's.
+// Returns the P whose heap takes a new timer: the current P. The caller is inside the runtime, so the P stays. A thread
+// without a P uses the first P.
 P* p_for_timers(M* m) noexcept {
   P* p = p_of(m);
   return p ? p : sched.all_ps[0].load(acquire);
 }
 
 // "comes by": the last goroutine of m's P has just parked. m goes on to find_runnable and, if it finds nothing, sleeps
-// until this timer itself; if it is tied to a goroutine, handoffp tells of the timer. If it finds work, `schedule`
-// sends another M for a timer within 20 ms (timer_wants_poller); sysmon sees to later ones. Not if somebody sleeps in
-// the poller: that sleep may be too long, and `schedule` sends nobody then. Whoever goes to sleep there after that look
-// sees the timer (P2). The model is tests/model/poller.pml, -DCOMES_BY.
+// until this timer itself; if m is tied to a goroutine, handoffp tells the poller of the timer. If m finds work,
+// `schedule` sends another M for a timer that is due within 20 ms (timer_wants_poller); sysmon sees to later ones. This
+// does not hold if an M sleeps in the poller: that sleep may be too long, and `schedule` sends no M then. An M that
+// goes to sleep in the poller after that look sees the timer (P2). The model is tests/model/poller.pml, -DCOMES_BY.
 bool comes_by(M* m, P* p) noexcept { return m && m->g == &m->g0 && p->runq.empty(); }
 
 enum class precision : bool { with_others, punctual };
@@ -45,14 +45,14 @@ struct sleep_timer : timer {
   bool with_others = false;
 };
 
-// Of many sleepers that are due at a time none is in the cache. The timer lies in one's own frames: a little below it
-// is where the goroutine goes on.
+// Loads the sleeper's frames before it is made ready: of many sleepers that are due at a time none is in the cache. The
+// timer lies in the sleeper's own frames: a little below it is where the goroutine goes on.
 void wake_sleeper(timer* t, std::uint64_t, nanos) noexcept {
   load_lines(reinterpret_cast<const std::byte*>(t) - 2 * 64, 2 + lines_of_frames);
   ready(static_cast<sleep_timer*>(t)->g);
 }
 
-// Once it is in the heap it may fire, and be gone.
+// Once t is in the heap it may fire, and be gone.
 void arm(M* m, timer* t, precision wanted) noexcept {
   P* p = p_for_timers(m);
   nanos when = t->when;
@@ -101,19 +101,19 @@ nanos check_timers(P* p, const P* mine, bool may_clear, nanos* now, bool* ran) {
 // T2 of sleep_in_poller (find.cpp), after T1.
 void wake_net_poller(nanos when) noexcept {
   if (sched.last_poll.load(seq_cst) == 0) {
-    // Somebody sleeps in the poller, until poll_until. If that is not stored yet (P3), this reads 0, "for ever", and
-    // breaks the sleep off: whether the look at the heaps before it (P2) has seen this timer is not known.
+    // An M sleeps in the poller, until poll_until. If that is not stored yet (P3), this reads 0, "for ever", and breaks
+    // the sleep off: it is not known whether the sleeper's look at the heaps before it (P2) has seen this timer.
     nanos until = sched.poll_until.load(seq_cst);
     if (until == 0 || until > when) netpoll_break();
   } else if (sched.idle_ps.load(seq_cst) != 0) {
-    // Nobody sleeps there: a timer is work like a goroutine, and somebody shall wait for it.
+    // No M sleeps in the poller: a timer is work like a goroutine, and some M has to wait for it.
     wakep();
   }
 }
 
 M* sleep_until(M* m, sleep_end end) {
   m->p.load(relaxed)->timers.make_room();
-  sleep_timer t;  // on this stack: it leaves the heap before its function runs, and only that ends this wait
+  sleep_timer t;  // on this stack: it leaves the heap before its function runs, and only that function ends this wait
   t.when = end.at;
   t.function = wake_sleeper;
   t.g = m->g;

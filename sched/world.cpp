@@ -1,14 +1,18 @@
-// Stopping the world: every P is held by nobody, so that their number can change.
+// Stopping the world: nobody but the thread that stopped it holds a P, so that goroutines can be looked at, and the
+// number of Ps can change.
 //
-// A P stops in one of four ways: it idles; its M is in a system call (one CAS); its M runs user code (detached, and the
-// goroutine runs on until it next enters the runtime); its M is in the runtime and comes by its scheduler loop,
-// or leaves for user code and is detached then. So the wait is short, but for two: a goroutine in weft::no_preemption
-// keeps its P until that ends, and an M whose user's code blocks inside the runtime (a value's move) keeps its own.
-// sysmon does not wait for those: it gives up after patience_of_sysmon, and what has stopped goes on.
+// A P stops in one of four ways:
+//   - it idles;
+//   - its M is in a system call: one CAS takes the P;
+//   - its M runs user code: the M is detached, and the goroutine runs on until it next enters the runtime;
+//   - its M is in the runtime: it comes by its scheduler's loop, or leaves for user code and is detached then.
+// So the wait is short, with two exceptions: a goroutine in weft::no_preemption keeps its P until that ends, and an M
+// in which the user's code blocks inside the runtime (in a value's move) keeps its P. sysmon does not wait for these:
+// it gives up after patience_of_sysmon, and the Ps that have stopped go on.
 //
-// When run() ends, Ms leave and not all Ps ever stop. Who is stopping the world looks for that, under sched.mutex, each
-// time it looks at the Ps, and gives up (too_late). Who has stopped it holds sched.world, for which stop_runtime waits:
-// so it starts the world again before there can be another one.
+// When a run() ends, Ms leave, and not all Ps ever stop. A thread that is stopping the world looks for that under
+// sched.mutex, each time it looks at the Ps, and gives up (too_late). A thread that has stopped the world holds
+// sched.world, for which stop_runtime waits; so it starts the world again before the next run() can begin.
 
 #include "sched/world.hpp"
 
@@ -31,7 +35,7 @@ namespace {
 
 constexpr nanos look_again_every = 50 * microsecond;
 
-// Under sched.mutex. Stops what can be stopped now; true: that was everything.
+// Called under sched.mutex. Stops the Ps that can be stopped now. True: all Ps but `own` are stopped.
 bool stop_what_stands_still(P* own) noexcept {
   while (P* p = idle_p_get()) p->status.store(p_status::stopped, relaxed);
   bool all = true;
@@ -48,20 +52,20 @@ bool stop_what_stands_still(P* own) noexcept {
   return all;
 }
 
-// The world is stopped: the P's work goes elsewhere.
+// Called while the world is stopped. Moves p's timers to `heir`, and its goroutines to the global queue.
 void retire(P* p, P* heir) {
   heir->timers.take_all(p->timers);
-  heir->next_look.store(1, relaxed);  // the dispatcher plans anew
+  heir->next_look.store(1, relaxed);  // the dispatcher looks at the new timers at once
   empty_caches(p);
   sched.timer_mask.set(heir->id);
   sched.timer_mask.clear(p->id);
   lock_guard hold(sched.mutex);
-  if (take_turn_away(p)) sched.turn_is_free.store(true, seq_cst);  // start_the_world wakes somebody
+  if (take_turn_away(p)) sched.turn_is_free.store(true, seq_cst);  // start_the_world calls wakep()
   global_put_queue_of(p);
   p->status.store(p_status::dead, relaxed);
 }
 
-// Ms leave then, and their Ps with them: not all of them ever stand still.
+// When the run() ends, Ms leave, and not all of their Ps ever stop.
 bool run_ends() noexcept { return sched.shutting_down.load(relaxed) || !sched.running.load(relaxed); }
 
 }  // namespace
@@ -69,7 +73,7 @@ bool run_ends() noexcept { return sched.shutting_down.load(relaxed) || !sched.ru
 P* make_p(std::uint32_t id) {
   if (P* p = sched.all_ps[id].load(relaxed)) return p;
   auto made = std::make_unique<P>(id);
-  P* there = nullptr;  // somebody else may make it at the same time
+  P* there = nullptr;  // another thread may make the same P meanwhile
   if (!sched.all_ps[id].compare_exchange_strong(there, made.get(), acq_rel, acquire)) return there;
   return made.release();
 }
@@ -83,11 +87,12 @@ bool stop_the_world(nanos deadline) noexcept {
   if (too_late()) return false;
   sched.world_stopping.store(true, release);
   for (M* other : sched.all_ms) {
-    if (other != m) other->requests.fetch_or(request::stop, release);  // who sees it sees world_stopping (enter_slow)
+    // release: an M that sees the request sees world_stopping (enter_slow).
+    if (other != m) other->requests.fetch_or(request::stop, release);
   }
   if (own) own->status.store(p_status::stopped, relaxed);
   while (!stop_what_stands_still(own)) {
-    says_it_is_aware(m);  // they wait for that, perhaps
+    says_it_is_aware(m);  // the Ms that we wait for may be waiting for that
     nanos now = nanotime();
     if (now >= deadline) return false;
     sched.mutex.release_lock();
@@ -122,12 +127,12 @@ void start_the_world() noexcept {
     sched.world_stopping.store(false, release);
     for (M* other : sched.all_ms) other->requests.fetch_and(~request::stop, relaxed);
     if (own) own->status.store(p_status::running, relaxed);
-    wake_sysmon();  // it may have gone to a deep sleep meanwhile
+    wake_sysmon();  // sysmon may have gone into a deep sleep while the world was stopped
     for (std::uint32_t i = 0; i < sched.procs.load(relaxed); ++i) {
       P* p = sched.all_ps[i].load(relaxed);
       const p_status s = p->status.load(relaxed);
-      if (p != own && s != p_status::stopped && s != p_status::dead) continue;  // the stop was given up before
-      // Its goroutine may have lost the P, and nobody asks whether it computes.
+      if (p != own && s != p_status::stopped && s != p_status::dead) continue;  // not stopped: the stop was given up
+      // The goroutine that had the turn may have lost this P to the stop. Nobody watches it, so the turn comes back.
       if (take_turn_away(p)) sched.turn_is_free.store(true, seq_cst);
       if (p == own) continue;
       p->status.store(p_status::idle, relaxed);
@@ -140,14 +145,15 @@ void start_the_world() noexcept {
     }
   }
   while (with_work) startm(std::exchange(with_work, std::exchange(with_work->next_idle, nullptr)), false);
-  // Timers of Ps that idle now, detached goroutines that queue, the global queue, newcomers: somebody shall look.
+  // Some M must look for the timers of Ps that idle now, for detached goroutines that come back to queue, and at the
+  // global queue and the newcomers.
   wakep();
 }
 
 bool acquire_world(M** m, nanos deadline) noexcept {
   while (!sched.world.try_acquire_lock()) {
     if (nanotime() >= deadline) return false;
-    // Whoever stops the world waits for this P, too.
+    // The thread that stops the world waits for this P, too.
     if (*m) {
       *m = yield_now(*m);
     } else {
@@ -181,10 +187,11 @@ void set_number_of_procs(std::uint32_t n) noexcept {
 }
 
 std::uint32_t set_procs(std::uint32_t n, who_sets by) {
-  M* m = enter_without_locks();  // sysmon calls this, too, and is no plain thread
+  M* m = enter_without_locks();  // sysmon also calls this function, and must not count as a plain thread
   std::uint32_t old = sched.procs.load(relaxed);
   if (!acquire_world(&m, by == who_sets::sysmon ? nanotime() + patience_of_sysmon : forever)) return old;
-  if (by == who_sets::sysmon && !sched.follow_cpus.load(relaxed)) {  // the program stores it before it comes here
+  // The program clears follow_cpus before it calls this function.
+  if (by == who_sets::sysmon && !sched.follow_cpus.load(relaxed)) {
     release_world();
     return old;
   }
@@ -204,10 +211,10 @@ std::uint32_t set_procs(std::uint32_t n, who_sets by) {
   bool failed = false;
   try {
     for (std::uint32_t i = old; i < n; ++i) make_p(i);
-    make_room_for_goroutines();  // their caches need some
+    make_room_for_goroutines();  // the caches of the new Ps need some
     for (std::uint32_t i = old; i > n; --i) retire(sched.all_ps[i - 1].load(relaxed), heir);
   } catch (const std::bad_alloc&) {
-    kept = old;  // the queues of those that were to go are in the global queue already; the Ps stay
+    kept = old;  // all Ps stay; the queues of some may have been moved to the global queue already
     failed = true;
   }
   set_number_of_procs(kept);

@@ -5,25 +5,28 @@
 
 namespace weft::rt {
 
-// Inside the runtime; the caller's P is stopped too. False: some still run, and `deadline` came first, or without one
-// the end of run().
+// Called inside the runtime. Stops all Ps, the caller's included. False: some Ps still run, and the deadline has passed
+// or, without a deadline, the run() ends.
 bool stop_the_world(nanos deadline = forever) noexcept;
 void start_the_world() noexcept;
-void stop_for_the_world(M* m) noexcept;  // by an M between goroutines
+void stop_for_the_world(M* m) noexcept;  // called by m between goroutines: stops m's P
 
-// Inside the runtime: waits for other stoppers, then stops it. False: run() ends, and a goroutine does not come back
-// then; or with a deadline, that came first, and the world goes on.
+// Called inside the runtime. Waits for other threads that have stopped the world, then stops it. False: the deadline
+// has passed, and the world goes on; or, without a deadline, the run() ends. In this last case a call by a goroutine
+// does not return.
 [[nodiscard]] bool acquire_world(M** m, nanos deadline = forever) noexcept;
-void release_world() noexcept;  // starts it again
+void release_world() noexcept;  // starts the world again
 
-// So long sysmon, which has other duties, waits for a world to stop (a goroutine in weft::no_preemption keeps its P).
+// How long sysmon, which has other duties, waits for the world to stop: a goroutine in weft::no_preemption keeps its P.
 inline constexpr nanos patience_of_sysmon = 10 * millisecond;
 
-// Returns the old number. Nothing happens if run() ends; or if sysmon, which follows the processors, has no more
-// patience, or the program has set a number meanwhile. std::bad_alloc
+// Changes the number of Ps, and returns the old one. Does nothing if the run() ends. For sysmon, which follows the
+// number of processors, it also does nothing if the world does not stop within patience_of_sysmon, or if the program
+// has set a number meanwhile. Throws std::bad_alloc.
 enum class who_sets : bool { program, sysmon };
 std::uint32_t set_procs(std::uint32_t n, who_sets by);
-P* make_p(std::uint32_t id);
-void set_number_of_procs(std::uint32_t n) noexcept;  // while the world is stopped, or has not begun. The Ps are there
+P* make_p(std::uint32_t id);  // returns P number `id`, and makes it if need be. Throws std::bad_alloc
+// Called while the world is stopped, or before it begins. The Ps have been made.
+void set_number_of_procs(std::uint32_t n) noexcept;
 
 }  // namespace weft::rt

@@ -22,7 +22,7 @@ void call_watch::gone_on(const P* p, std::uint64_t tick, nanos now) noexcept {
   if (++looks_ < looks_apart_) return;
   looks_ = 0;
   {
-    lock_guard hold(sched.mutex);  // the M stays while it is the P's
+    lock_guard hold(sched.mutex);  // an M that holds a P does not go away meanwhile
     const M* m = p->m.load(relaxed);
     if (!m) return;
     tid_ = m->tid.load(relaxed);
@@ -42,7 +42,7 @@ bool call_watch::blocks(const P* p, std::uint64_t tick, nanos now) noexcept {
 }
 
 void call_watch::end_of_round(nanos now) noexcept {
-  if (watched_ && now >= next_look()) in_vain();  // its P idles, or is in a call that was announced
+  if (watched_ && now >= next_look()) in_vain();  // the P idles, or its M is in a call that was announced
   if (!watched_) turn_ = 0;
 }
 

@@ -1,24 +1,24 @@
-// When the memory of free stacks goes back to the system (runtime/stack_cooling.hpp): in intervals of a second, and
-// within one a little at a time, at most 6,400 stacks. Of shallow ones that takes 1 % of a processor, as Go's scavenger
-// does.
+// When the memory of free stacks goes back to the system (runtime/stack_cooling.hpp). sysmon goes by intervals of a
+// second, and within an interval returns a little memory at a time, at most that of 6,400 stacks. If these are shallow,
+// that takes 1 % of a processor, which is also the share of Go's scavenger.
 #pragma once
 
 #include "runtime/clock.hpp"
 
 namespace weft::rt {
 
-// By sysmon only.
+// Used by sysmon only.
 class cooling {
  public:
   explicit cooling(nanos now) noexcept : next_interval_(now + interval) {}
 
-  // In each round.
+  // Called in each round.
   void look(nanos now) noexcept;
 
-  // When some more are to be cooled; forever: not in this interval.
+  // When the next batch of stacks is to be cooled; forever: there is none in this interval.
   nanos next_batch() const noexcept { return next_batch_; }
 
-  // When it wants the next round although nothing runs.
+  // When sysmon has to do its next round even if nothing runs.
   nanos next_look() const noexcept;
 
  private:

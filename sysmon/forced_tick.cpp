@@ -1,6 +1,6 @@
-// The forced tick: every force_tick_period a goroutine of ours does the housekeeping that nobody else gets to.
+// The forced tick: every force_tick_period a system goroutine does the housekeeping that nobody else gets to.
 //
-// sysmon only decides that it is time and puts the goroutine on a run queue; the work is done with a P, like anyone's.
+// sysmon only decides that it is time, and makes that goroutine ready. It does its work with a P, like any goroutine.
 
 #include "runtime/g_pool.hpp"
 #include "runtime/stack_cooling.hpp"
@@ -25,7 +25,8 @@ void wait_for_tick() noexcept {
   scope.resumed_on(park(scope.m(), publish_housekeeper, nullptr, wait_reason::forced_tick_idle));
 }
 
-// Stopped timers that nobody came across. What is due is left to who has room for it in a queue.
+// Takes out stopped timers that no M has come across. Timers that are due are left to the Ms, which run them only if
+// there is room in a queue.
 void clear_stopped_timers() noexcept {
   runtime_scope scope;
   for (std::uint32_t i = 0; i < sched.procs.load(relaxed); ++i) {
@@ -35,7 +36,7 @@ void clear_stopped_timers() noexcept {
   }
 }
 
-// The P may be taken while this takes long: only the first part is in the runtime.
+// Only the first part is inside the runtime, so that the P may be taken if the rest takes long.
 void give_memory_back() noexcept {
   {
     runtime_scope scope;
@@ -72,7 +73,7 @@ nanos next_forced_tick() noexcept {
 
 void force_tick_if_due(nanos now) noexcept {
   if (now < next_forced_tick()) return;
-  sched.last_forced_tick.store(now, relaxed);  // also if the last one is not over: the next comes a period later
+  sched.last_forced_tick.store(now, relaxed);  // even if the last tick is not over yet: then this one is left out
   G* g;
   {
     lock_guard hold(sched.mutex);

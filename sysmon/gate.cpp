@@ -14,28 +14,31 @@ namespace weft::rt {
 
 namespace {
 
-// Threads that compute without a P, for each P. They share the processors with the Ms: beside six of them on each, an
-// M that needs the processor for 100 µs has used up its share for the next 0.6 ms.
+// The gate closes at this many threads that compute without a P, for each P. They share the processors with the Ms: an
+// M beside six of them on its processor that needs the processor for 100 µs has used up its share for the next 0.6 ms.
 constexpr std::uint32_t hogs_per_p = 6;
-// From as many on, the others wait like suspects after one of them that computes.
+// From this many on, a newcomer that computes makes all others wait, not only the suspects, unless its kind was suspect
+// already.
 constexpr std::uint32_t most_hogs_per_p = 2 * hogs_per_p;
-// For how long they wait after one more that computes: longer each time.
+// The wait after a newcomer that computes gets longer each time, up to this.
 constexpr nanos longest_wait = second;
-// A newcomer that uses the processor for as long after it has lost its P computes; so does one
-// that has not used so much, but has been on trial for this long.
+// A newcomer that has lost its P is held to compute if it uses the processor for `computes_for` after that, or if it
+// has been on trial for `longest_trial`.
 constexpr nanos computes_for = 200 * microsecond;
 constexpr nanos longest_trial = second;
-// When so many of other kinds have lost their Ps during a trial, which may compute, too, all wait for its end.
+// When this many newcomers of other kinds have lost their Ps during a trial, all wait for its end: these may compute,
+// too.
 constexpr std::uint32_t most_untried = 4;
-// While the threads run short.
+// How long newcomers wait at a time while threads run short.
 constexpr nanos look_for_threads = 10 * millisecond;
 
 bool too_many_compute(std::uint32_t per_p) noexcept {
   return sched.hogs.load(relaxed) >= per_p * sched.procs.load(relaxed);
 }
 
-// Nearly all threads that may be are held, by goroutines that compute or block; the last ones are for what has begun.
-// Not held are those that idle, that wait for the goroutine they are tied to, that have a P, and the one in the poller.
+// True if nearly max_threads threads are held by goroutines that compute or block. The last ones are for goroutines
+// that have begun. Threads that are not held: those that idle, those that wait for their locked goroutine, those that
+// have a P, and the one in the poller.
 bool threads_run_short() noexcept {
   lock_guard hold(sched.mutex);
   std::uint64_t limit = sched.options.max_threads;
@@ -45,7 +48,8 @@ bool threads_run_short() noexcept {
   return sched.live_ms + reserve > limit + others;
 }
 
-// A thread that computed when it lost its P may block now, and the other way round: each is looked at again in turn.
+// Looks again at one detached M, each in turn: a thread that computed when it lost its P may block by now, or the other
+// way round.
 void look_at_one_again() noexcept {
   M* m;
   std::uint32_t regained;
@@ -57,7 +61,7 @@ void look_at_one_again() noexcept {
     sched.detached.push_back(m);
     regained = m->regained;
   }
-  const thread_does what = look_at_thread(m->tid.load(relaxed));  // sysmon joins it: it exists
+  const thread_does what = look_at_thread(m->tid.load(relaxed));  // the thread exists, as only sysmon joins threads
   if (what == thread_does::unknown) return;
   const bool computes = what == thread_does::compute;
   lock_guard hold(sched.mutex);
@@ -115,13 +119,13 @@ void gate::begin_trial(nanos now, const defendant& d) noexcept {
   put_on_trial(d.kind);
 }
 
-// A thread that is about to block wants the processor, too, until it gets it. So it is watched until it has used it for
-// a while, or sleeps.
+// A thread that is about to block wants the processor, too, until it gets it. So the thread is watched until it has
+// used the processor for a while, or sleeps.
 gate::verdict gate::judge(nanos now) const noexcept {
   M* m = on_trial_.m;
   {
     lock_guard hold(sched.mutex);
-    if (m->regained != on_trial_.regained) return verdict::blocks;  // or ends: it came by
+    if (m->regained != on_trial_.regained) return verdict::blocks;  // it came by, and may have ended since
   }
   if (look_at_thread(m->tid.load(relaxed)) == thread_does::sleep) return verdict::blocks;
   nanos time = thread_time(m->tid.load(relaxed));

@@ -1,28 +1,29 @@
-// How many threads may run goroutines without a P. Beyond that, goroutines that have not begun do so one at a time
-// (sched/newcomers.cpp), and the more of them keep their threads, the longer is the wait for the next: each doubles it,
-// from 100 ms to a second.
+// The gate limits the number of threads that run goroutines without a P. At the limit the gate closes: goroutines that
+// have not begun ("newcomers") begin one at a time (sched/newcomers.cpp). After one that turns out to compute, the next
+// suspect, or the next of all, has to wait. Each wait is twice as long as the one before, from 100 ms to a second.
 #pragma once
 
 #include "sched/scheduler.hpp"
 
 namespace weft::rt {
 
-// A newcomer that lost its P, and the turn with it, if it had that.
+// A newcomer that has lost its P, and with it the turn, if it had that.
 struct defendant {
-  M* m = nullptr;              // whose goroutine it is; null: there is none
-  std::uint32_t regained = 0;  // M::regained then
+  M* m = nullptr;              // the M that runs it; null: there is no defendant
+  std::uint32_t regained = 0;  // M::regained at that time
   const void* kind = nullptr;  // G::spawn_pc
   bool had_turn = false;
 };
 
-// By sysmon only.
+// Used by sysmon only.
 class gate {
  public:
-  // Somebody waits for a look.
+  // True if the gate is closed and newcomers wait, so that sysmon must go on looking.
   bool shall_open() const noexcept;
 
-  // took: a P was taken from a goroutine since the last look; d: that had just begun, and the gate keeps the turn now.
-  // turn: one that blocks had it, and the gate keeps it, too.
+  // Called in each round. took: a P was taken from a goroutine since the last look. d: such a goroutine that had just
+  // begun; if it had the turn, the gate keeps the turn from here on. turn: a goroutine that blocks in a call had the
+  // turn, and the gate keeps it as well.
   void look(nanos now, bool took, const defendant& d, bool turn) noexcept;
 
  private:
@@ -30,14 +31,14 @@ class gate {
   void begin_trial(nanos now, const defendant& d) noexcept;
   verdict judge(nanos now) const noexcept;
   void open() noexcept;
-  void let_begin(nanos now) noexcept;  // who need not wait
+  void let_begin(nanos now) noexcept;  // lets those begin that need not wait
   void warn() noexcept;
 
   static constexpr nanos first_wait = 100 * millisecond;
   bool closed_ = false;
   bool keeps_turn_ = false;
   defendant on_trial_;
-  std::uint32_t untried_ = 0;  // that have lost their Ps during the trial, without the turn
+  std::uint32_t untried_ = 0;  // other newcomers that lost their Ps during the trial, without the turn
   nanos trial_began_ = 0, time_before_ = 0;
   bool warned_ = false;
   nanos wait_ = first_wait;

@@ -16,9 +16,9 @@ void hog_watch::lost_its_p(M* m, nanos since) noexcept {
   next_ = std::min(next_, since + threshold_);
 }
 
-// Those without a P: under the lock none of them gets one again, and without one its goroutine can neither end nor
-// become another. What is read of it here was written before the M left the runtime, and detach_running has seen it
-// leave.
+// Looks only at Ms without a P. None of them gets a P again while the lock is held, and an M without a P can neither
+// end its goroutine nor go on to another. What is read of the goroutine here was written before the M left the runtime,
+// and detach_running has seen the M outside.
 std::size_t hog_watch::find_due(nanos now, hold* out, std::size_t most) noexcept {
   lock_guard hold_lock(sched.mutex);
   std::size_t n = 0;

@@ -1,8 +1,8 @@
-// WEFT_DEBUG=hogs=100ms: a line about each goroutine that holds its thread for longer than that without a call into
-// weft: it computes, or it is in a system call that it did not announce by blocking().
+// WEFT_DEBUG=hogs=100ms: prints a line about each goroutine that holds its thread for longer than that without a call
+// into weft. Such a goroutine computes, or it is in a system call that it did not announce by blocking().
 //
-// The line comes while the goroutine still holds the thread, since it may never give it back; one for each time, and
-// not more than some in a second.
+// The line is printed while the goroutine still holds its thread, since it may never give it back. There is one line
+// for each time that a goroutine does so, but no more than lines_per_second.
 #pragma once
 
 #include "sched/scheduler.hpp"
@@ -13,19 +13,19 @@
 
 namespace weft::rt {
 
-// By sysmon only.
+// Used by sysmon only.
 class hog_watch {
  public:
   explicit hog_watch(nanos threshold) noexcept : threshold_(threshold) {}  // 0: it does nothing
 
-  // Such a one loses its P also if nobody else wants that: only without one its goroutine's number and name may be
-  // read.
+  // True if a goroutine that has held its thread for that long is to be reported. It loses its P then even if nobody
+  // else wants that P: the number and the name of a goroutine may be read only while it has none.
   bool is_one(nanos held) const noexcept { return threshold_ != 0 && held >= threshold_; }
 
-  // Under sched.mutex: m, which runs the same goroutine since `since`, has just lost its P.
+  // Called under sched.mutex: m, which has run the same goroutine since `since`, has just lost its P.
   void lost_its_p(M* m, nanos since) noexcept;
 
-  // Reports those whose time has come.
+  // Called in each round. Reports the goroutines that are due.
   void look(nanos now) noexcept;
   nanos next_look() const noexcept { return left_out_ != 0 ? std::min(next_, second_ends_) : next_; }
 
@@ -43,8 +43,8 @@ class hog_watch {
   void print(const hold& h, nanos now) noexcept;
 
   const nanos threshold_;
-  nanos next_ = forever;   // nobody is due before
-  std::size_t lines_ = 0;  // in the present second
+  nanos next_ = forever;   // no goroutine is due before that
+  std::size_t lines_ = 0;  // printed in the present second
   nanos second_ends_ = 0;
   std::size_t left_out_ = 0;
 };

@@ -1,5 +1,6 @@
-// WEFT_DEBUG=schedtrace=MS[,scheddetail=1]: every MS milliseconds a line on stderr about the scheduler, in Go's format;
-// with detail one more for each P, M and G. What is read here changes meanwhile: each number is right, not all at once.
+// WEFT_DEBUG=schedtrace=MS[,scheddetail=1]: prints a line about the scheduler to stderr every MS milliseconds, in Go's
+// format; with detail, also a line for each P, M and G. The numbers change while they are read: each is right, but they
+// are not from the same moment.
 
 #include "runtime/g_pool.hpp"
 #include "sched/world.hpp"
@@ -35,7 +36,7 @@ void write_ps(text& out) {
   }
 }
 
-// Under sched.mutex.
+// Called under sched.mutex.
 void write_ms(text& out) {
   for (const M* m : sched.all_ms) {
     const P* p = m->p.load(relaxed);
@@ -79,13 +80,13 @@ void write_trace(text& out, nanos since_start, bool detail) {
 
 void trace_scheduler(nanos since_start) noexcept {
   text out;
-  // With detail the world is stopped for the moment, since Gs are looked at; without, this costs next to nothing.
+  // With detail the world is stopped meanwhile, since Gs are looked at. Without detail a trace costs next to nothing.
   M* none = nullptr;
   const bool detail = sched.options.trace_detail && acquire_world(&none, nanotime() + patience_of_sysmon);
   try {
     write_trace(out, since_start, detail);
   } catch (const std::bad_alloc&) {
-    // So much of it as there was room for.
+    // The trace is cut off where memory ran out.
   }
   if (detail) release_world();
   write_without_waiting(STDERR_FILENO, {out.data(), out.size()});

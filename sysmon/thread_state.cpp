@@ -12,7 +12,7 @@ namespace weft::rt {
 
 namespace {
 
-// /proc/self/task/TID/NAME, or nothing.
+// Returns what /proc/self/task/TID/NAME says, or nothing.
 std::string_view read_about(int tid, const char* name, char* buffer, std::size_t size) noexcept {
   char path[64];
   *fmt::format_to_n(path, sizeof path - 1, "/proc/self/task/{}/{}", tid, name).out = '\0';
@@ -28,7 +28,7 @@ struct system_call {
   const char* name;
 };
 
-// Those that take long.
+// The system calls that may take long.
 constexpr system_call system_calls[] = {
     {SYS_read, "read"},
     {SYS_write, "write"},
@@ -73,7 +73,7 @@ constexpr system_call system_calls[] = {
     {SYS_munmap, "munmap"},
     {SYS_madvise, "madvise"},
     {SYS_getrandom, "getrandom"},
-#if defined(__x86_64__)  // which newer machines do without
+#if defined(__x86_64__)  // newer architectures do without these
     {SYS_open, "open"},
     {SYS_poll, "poll"},
     {SYS_select, "select"},
@@ -94,7 +94,8 @@ thread_does look_at_thread(int tid) noexcept {
 }
 
 nanos thread_time(int tid) noexcept {
-  // As pthread_getcpuclockid makes it: the thread's number inverted, "of a thread", "as the scheduler counts".
+  // The clock as pthread_getcpuclockid makes it: the thread's id inverted, "of a thread" (4), "as the scheduler counts"
+  // (2).
   auto id = static_cast<clockid_t>(~static_cast<unsigned>(tid) << 3 | 4 | 2);
   timespec t;
   if (::clock_gettime(id, &t) != 0) return -1;

@@ -1,9 +1,9 @@
-// The array under a heap of timers: {when, timer}, the time beside the pointer so that sifting does not touch the
-// timers.
+// The array under a heap of timers. An entry is {when, timer}; the time lies beside the pointer so that sifting does
+// not touch the timers.
 //
-// Where it lies in memory matters: the four children of an entry, 4i+1 to 4i+4, share a cache line, so entry 1 begins
-// one. And it grows by realloc, which moves a large block by its page table: nothing is copied, and no second block is
-// touched for the first time.
+// Where the array lies in memory matters. The four children of entry i, 4i+1 to 4i+4, share a cache line, so entry 1
+// begins a line. The array grows by realloc, which moves a large block by changing the page table: nothing is copied,
+// and no pages of a second block are touched for the first time.
 #pragma once
 
 #include "timers/timer.hpp"
@@ -42,22 +42,22 @@ class timer_entries {
   timer_entry* begin() noexcept { return first(); }
   timer_entry* end() noexcept { return first() + size_; }
 
-  // Throws std::bad_alloc, and then nothing has changed.
+  // Makes room for n entries. If it throws std::bad_alloc, nothing has changed.
   void reserve(std::size_t n) {
     if (n > capacity_ && !resize(n)) throw std::bad_alloc();
   }
 
-  // Keeps room for n, which are no fewer than there are, if that can be had.
+  // Gives memory back, but keeps room for n entries, where n >= size(). If realloc fails, all the memory stays.
   void give_back(std::size_t n) noexcept { (void)resize(n); }
 
-  void push_back(timer_entry e) noexcept { first()[size_++] = e; }  // there is room
+  void push_back(timer_entry e) noexcept { first()[size_++] = e; }  // the caller has made room
   void pop_back() noexcept { --size_; }
   void shrink(std::size_t n) noexcept { size_ = n; }
 
  private:
   static constexpr std::size_t line = 64;
 
-  // Entry 1 begins a cache line.
+  // Returns where entry 0 begins in the block, so that entry 1 begins a cache line.
   static std::size_t offset_in(const std::byte* block) noexcept {
     return -(reinterpret_cast<std::uintptr_t>(block) + sizeof(timer_entry)) % line;
   }

@@ -14,15 +14,15 @@ namespace {
 
 using enum timer_status;
 
-// Somebody else holds the timer for a few instructions, if the kernel lets it run.
+// Another thread holds the timer for a few instructions. Yields, so that the kernel can let that thread run.
 void look_again() noexcept { sched_yield(); }
 
 nanos not_before_epoch(nanos when) noexcept { return when < 1 ? 1 : when; }  // 0 means "none" in the hints
 
-// By its only writer. release: deleted_count.
+// Called by the only writer of n. release: pairs with deleted_count.
 void count_one(atomic<std::uint32_t>& n) noexcept { n.store(n.load(relaxed) + 1, release); }
 
-// All but the time.
+// Sets all fields but the time.
 void take_over(timer* t, const timer_setting& to) noexcept {
   t->period = to.period;
   t->function = to.function;
@@ -48,13 +48,14 @@ const char* describe(timer_status s) noexcept {
 }
 
 void illegal_move(const timer* t, timer_status seen, timer_status to, const char* caller) noexcept {
-  // Always: what the holder of a state finds changed is wrong, also where the move as such is in the table.
+  // Fails always. A state that changed while the caller held it is an error even if the move as such is in the table.
   assert_failed_with("is_legal_move(seen, to)", __FILE__, __LINE__, "{} would move timer {} from {} ({}) to {}", caller,
                      fmt::ptr(t), describe(seen), static_cast<int>(seen), describe(to));
 }
 
 nanos timer_heap::wake_when() const noexcept {
-  // In this order: see the header. Whoever cleared the change has lowered the head before. seq_cst: note_earlier.
+  // The order matters (see the header): a thread that clears earliest_change has lowered the head before. seq_cst: see
+  // note_earlier.
   nanos change = earliest_change_.load(seq_cst);
   nanos head = head_when_.load(seq_cst);
   if (head == 0) return change;
@@ -63,7 +64,7 @@ nanos timer_heap::wake_when() const noexcept {
 }
 
 void timer_heap::unlock_and_publish() noexcept {
-  // No entry, so nobody is changing one of this heap either.
+  // Without an entry, no thread is changing a timer of this heap either.
   if (heap_.empty()) earliest_change_.store(0, release);
   // seq_cst: as in note_earlier.
   const nanos head = heap_.empty() ? 0 : heap_.front().when;
@@ -78,7 +79,8 @@ void timer_heap::unlock_and_publish() noexcept {
   }
 }
 
-// The heap's reference to t ends. Under the lock; the memory goes when it is released.
+// Called under the lock. Gives up the heap's reference to t. If it was the last one, t is disposed of when the lock is
+// released.
 void timer_heap::leave(timer* t) noexcept {
   if (!t->drop()) return;
   t->next_disposed = disposed_;
@@ -104,14 +106,14 @@ bool timer_heap::add(timer* t) noexcept {
   t->when = not_before_epoch(t->when);
   lock_.acquire_lock();
   insert(t);
-  // Published before the entry can be acted upon: whoever looks at the heap holds the lock.
+  // The state is published before any thread can act upon the entry: looking at the heap takes the lock.
   t->status.store(waiting, release);
   bool earliest = heap_.front().t == t;
   unlock_and_publish();
   return earliest;
 }
 
-// Under the lock.
+// Called under the lock.
 void timer_heap::insert(timer* t) noexcept {
   clean_head();
   clean_tail();
@@ -121,10 +123,10 @@ void timer_heap::insert(timer* t) noexcept {
   sift_up(heap_.size() - 1);
 }
 
-// Lowers earliest_change to `when`. True: it did, so a sleeper may sleep too long.
+// Lowers earliest_change to `when`. True: it was later before, so a sleeper may sleep too long.
 bool timer_heap::note_earlier(nanos when) noexcept {
-  // seq_cst: after the timer was taken (rebuild). And it pairs with the sleeper, which publishes how long it will sleep
-  // and then reads this (wake_when).
+  // seq_cst, for two reasons. This load comes after the caller took the timer (see rebuild). And it pairs with the
+  // sleeper, which publishes how long it will sleep and then reads this hint (wake_when).
   nanos old = earliest_change_.load(seq_cst);
   while (old == 0 || when < old) {
     if (earliest_change_.compare_exchange_weak(old, when, seq_cst, seq_cst)) return true;
@@ -139,10 +141,11 @@ bool del_timer(timer* t, timer_heap* mine) noexcept {
       case waiting:
       case modified_earlier:
       case modified_later:
-        // Through modifying, so that t->heap cannot change (take_all) between reading and counting.
+        // Goes through modifying, so that t->heap cannot change (take_all) between reading it and counting.
         if (try_move<armed_states, modifying>(t, s)) {
           timer_heap* h = t->heap;
-          // Counted before the state says so: who takes it out, or forgets all (clear), comes after.
+          // Counts before the state says deleted. So the thread that takes the timer out, or forgets all (clear), comes
+          // after.
           if (h == mine) {
             count_one(h->stopped_here_);
           } else {
@@ -193,25 +196,25 @@ change_result change_timer(timer_heap& here, timer* t, const timer_setting& to) 
   }
 }
 
-// t is modifying, and its entry stays where it is. True: a sleeper may sleep too long.
+// t is modifying, and its entry stays where it is. Returns true if a sleeper may sleep too long.
 bool timer_heap::change_in_place(timer* t, const timer_setting& to, bool was_deleted) noexcept {
   take_over(t, to);
   const nanos when = not_before_epoch(to.when);
   t->next_when = when;
-  if (was_deleted) stopped_.fetch_sub(1, release);  // deleted_count
+  if (was_deleted) stopped_.fetch_sub(1, release);  // pairs with deleted_count
   if (when >= t->when) {
     finish_move<modifying, modified_later>(t);
     return false;
   }
-  // Lowered before the state is published: then a reader of the hints is never too late, and the entry, which stays as
-  // long as t is modifying, does not leave before its hint has come, which would outlive it. Also when the entry was
-  // modified_earlier already: adjust may have cleared the hint since.
+  // The hint is lowered before the state is published. So a reader of the hints is never too late. And the entry, which
+  // stays as long as t is modifying, cannot leave the heap before its hint comes; otherwise the hint would outlive it.
+  // The hint is lowered even if the timer was modified_earlier already: adjust may have cleared the hint since.
   bool lowered = note_earlier(when);
   finish_move<modifying, modified_earlier>(t);
   return lowered;
 }
 
-// t is modifying, in no heap, and the caller holds the lock. True: it is the earliest now.
+// Called under the lock. t is modifying and in no heap. Returns true if t is the earliest timer now.
 bool timer_heap::put_in(timer* t, const timer_setting& to) noexcept {
   take_over(t, to);
   t->when = not_before_epoch(to.when);
@@ -221,11 +224,12 @@ bool timer_heap::put_in(timer* t, const timer_setting& to) noexcept {
   return heap_.front().t == t;
 }
 
-// Under the lock. t, which was stopped, counts as being in no heap from here on: its owner may arm it anew, in another
-// one at once. The caller takes its entry out, and does not look at t for that.
+// Called under the lock. Marks t, which was stopped, as being in no heap, and gives up the heap's reference. From then
+// on its owner may arm it anew, at once and in another heap. So the caller must remove the entry without looking at t.
+// False: t is not deleted any more.
 bool timer_heap::take_out(timer* t) {
-  // If the heap's reference is the only one, no owner is left who might arm it anew. But he may have done so before he
-  // let go: what he did last is seen now.
+  // If the heap's reference is the only one, there is no owner any more who could arm t anew. The last owner may have
+  // done so before it let go of t; has_one_reference acquires what it did, so the state is read after that.
   const bool ownerless = t->has_one_reference() && t->status.load(relaxed) == deleted;
   if (!ownerless && !try_move<deleted, removing>(t)) return false;
   count_one(taken_out_);
@@ -234,7 +238,7 @@ bool timer_heap::take_out(timer* t) {
   return true;
 }
 
-// Under the lock: the head is live and in its place, or the heap is empty.
+// Called under the lock. Afterwards the head is live and in its place, or the heap is empty.
 void timer_heap::clean_head() {
   while (!heap_.empty()) {
     timer* t = heap_.front().t;
@@ -258,8 +262,8 @@ void timer_heap::clean_head() {
   }
 }
 
-// Under the lock: stopped timers at the end of the array go at once, without sifting. What was set last and stopped
-// soon (a time limit that was not needed) most often lies there.
+// Called under the lock. Takes out the stopped timers at the end of the array, without any sifting. A timer that was
+// set last and stopped soon (a time limit that was not needed) most often lies there.
 void timer_heap::clean_tail() {
   while (deleted_count() > 0 && !heap_.empty()) {
     timer* t = heap_.back().t;
@@ -268,27 +272,27 @@ void timer_heap::clean_tail() {
   }
 }
 
-// Under the lock: if a timer was made earlier and that time has come, every entry is put in its place.
+// Called under the lock. If a timer was made earlier and that time has come, puts every entry in its place.
 void timer_heap::adjust(nanos now) {
   nanos change = earliest_change_.load(acquire);
   if (change != 0 && change <= now) rebuild();
 }
 
-// Under the lock: one pass over the heap takes out what was stopped and puts right what was changed.
+// Called under the lock. In one pass over the heap, takes out the stopped timers and puts the changed ones right.
 void timer_heap::rebuild() {
-  // Fold the hint into the head before it is cleared; the true head is published at unlock. Cleared by
-  // compare-and-swap: a hint that was lowered meanwhile is folded, too (Go issue 47329). A timer made earlier from here
-  // on lowers the hint again, and its state is seen in this pass or, through the hint, in the next.
+  // Folds the hint into the head before clearing the hint; the true head is published at unlock. The hint is cleared by
+  // compare-and-swap, so that a hint that was lowered meanwhile is folded, too (Go issue 47329). A timer that is made
+  // earlier after that lowers the hint again; its state is seen in this pass or, through the hint, in the next one.
   nanos head = head_when_.load(relaxed);
   for (nanos change = earliest_change_.load(acquire); change != 0;) {
     if (head == 0 || change < head) head_when_.store(head = change, release);
-    // seq_cst: as in note_earlier. acquire: the hint that is folded next.
+    // seq_cst: as in note_earlier. acquire: for the hint that is folded next.
     if (earliest_change_.compare_exchange_weak(change, 0, seq_cst, acquire)) break;
   }
 
   bool dirty = false;
   std::size_t out = 0;
-  constexpr std::size_t ahead = 32;  // many timers are not in the cache
+  constexpr std::size_t ahead = 32;  // entries to prefetch ahead: if there are many timers, they are not in the cache
   for (std::size_t i = 0; i < heap_.size();) {
     if (i + ahead < heap_.size()) __builtin_prefetch(heap_[i + ahead].t, 1);
     timer* t = heap_[i].t;
@@ -320,7 +324,7 @@ void timer_heap::rebuild() {
   if (dirty) heapify();
 }
 
-// Under the lock, which it gives back while the timer's function runs. False: nothing is due.
+// Called under the lock, which is released while the timer's function runs. False: nothing is due.
 bool timer_heap::run_head(nanos now, bool* ran) {
   for (;;) {
     if (heap_.empty()) return false;
@@ -343,13 +347,13 @@ bool timer_heap::run_head(nanos now, bool* ran) {
 }
 
 void timer_heap::run_one(timer* t, nanos now) {
-  // Everything is read before the state is given up: afterwards the owner may reuse or free the timer.
+  // All fields are read before the state is given up: afterwards the owner may reuse or free the timer.
   timer_function function = t->function;
   std::uint64_t seq = t->seq;
   nanos due = t->when;
   bool counted = t->dispose != nullptr;
   if (t->period > 0) {
-    // Missed ticks are skipped, the grid stays.
+    // Missed ticks are skipped; the others stay on the grid.
     nanos late = now - t->when;
     t->when = saturating_add(t->when, t->period * (1 + late / t->period));
     if (t->period <= punctual_wait) expect_punctual(t->when);
@@ -358,7 +362,7 @@ void timer_heap::run_one(timer* t, nanos now) {
     t->retain();  // while the function runs, a stopped timer may leave the heap
     finish_move<running, waiting>(t);
   } else {
-    remove_head();  // its reference goes with the function
+    remove_head();  // the heap's reference is released after the function has run
     finish_move<running, no_status>(t);
   }
   head_when_.store(heap_.empty() ? 0 : heap_.front().when, release);
@@ -403,7 +407,7 @@ void timer_heap::shrink() noexcept {
 void timer_heap::take_all(timer_heap& from) {
   std::vector<timer*> live;
   live.reserve(from.size() + slack);
-  // Threads may add to this heap meanwhile, but none to the other one.
+  // Threads may add to this heap meanwhile, but not to `from`.
   const std::size_t promised = from.size();
   grow(promised);
 
@@ -433,7 +437,7 @@ void timer_heap::take_all(timer_heap& from) {
 
   lock_.acquire_lock();
   for (timer* t : live) {
-    heap_.push_back({t->when, t});  // the reference comes along
+    heap_.push_back({t->when, t});  // takes over the reference of the other heap
     t->heap = this;
     sift_up(heap_.size() - 1);
     finish_move<moving, waiting>(t);
@@ -452,7 +456,7 @@ void timer_heap::clear() noexcept {
         if (!resting_states.has(s)) illegal_move(t, s, removed);
         if (try_move<resting_states, removed>(t, s)) break;
       }
-      look_again();  // a foreign thread changes it just now
+      look_again();  // a foreign thread is changing it
     }
     leave(t);
   }
@@ -462,7 +466,7 @@ void timer_heap::clear() noexcept {
   unlock_and_publish();
 }
 
-// --- the 4-ary heap: four children to a node keep it half as deep as a binary one, and siblings share a line
+// --- the 4-ary heap: with four children to a node it is half as deep as a binary heap, and siblings share a cache line
 
 namespace {
 constexpr std::size_t arity = 4;
@@ -506,7 +510,7 @@ void timer_heap::remove_head() noexcept {
   heap_.front() = heap_.back();
   heap_.pop_back();
   if (!heap_.empty()) sift_down(0);
-  // One of the root's children is next but one: where many are due, their timers are not in the cache.
+  // The entry after the next one is a child of the root. Where many timers are due, these are not in the cache.
   for (std::size_t i = 0, n = std::min(arity + 1, heap_.size()); i < n; ++i) __builtin_prefetch(heap_[i].t);
 }
 

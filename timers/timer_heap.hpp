@@ -1,25 +1,27 @@
 // The timers of one P: a 4-ary heap of {when, timer}, with the lazy operations of Go 1.14.
 //
-// Stopping or changing a timer marks it (timer.hpp) and leaves its entry where it is; whoever next works on the heap
-// puts it right: at the head when entries come due (run); everywhere, in one pass (rebuild), when a timer was made
-// earlier and that time has come (adjust), or when more than half of the entries are stopped.
+// Stopping or changing a timer marks it (timer.hpp) and leaves its entry where it is. The next thread that works on the
+// heap puts the entry right: at the head, when entries come due (run_head); or everywhere in one pass (rebuild), when a
+// timer was made earlier and that time has come (adjust), or when more than half of the entries are stopped.
 //
-// Two hints are read without the lock, by those who decide how long to sleep:
-//   head_when        when of the first entry, 0 if there is none
-//   earliest_change  a time that no modified_earlier timer of this heap is before, 0 if none
-// wake_when() is the smaller one. It may be too early (somebody looks in vain) but never too late:
-//   - who makes a timer earlier (change_timer, no lock) lowers earliest_change BEFORE it publishes the state
-//     modified_earlier;
-//   - who clears earliest_change (rebuild, with the lock) first lowers head_when to the value it clears, clears by
-//     compare-and-swap, and reads the states after that: a timer made earlier before the swap is folded into head_when,
-//     one made earlier after it lowers the hint again. All four seq_cst: the changer takes the timer (modifying), then
-//     reads the hint; if that is the value that the swap clears, the swap comes later, and the state is seen;
-//   - who reads (wake_when, no lock) reads earliest_change first: if it sees the cleared hint, it sees the lowered head
-//     (release/acquire on earliest_change);
-//   - whoever lowers earliest_change has the sleeper told; whoever finds it as low already need not. An earlier
-//     head_when is no excuse, as it may be a stopped timer's: the sleeper reads the old change; the change is lowered;
-//     the stopped head is cleaned out, and head_when rises; the sleeper reads that: too late on both;
-//   - head_when is set to its true value when the lock is released, and the count too, but while a function runs.
+// Threads that decide how long to sleep read two hints without the lock:
+//   head_when        `when` of the first entry; 0 if there is none
+//   earliest_change  no modified_earlier timer of this heap is due before this time; 0 if there is none
+// wake_when() is the smaller one. It may be too early, and a thread then looks in vain, but it is never too late:
+//   - A thread that makes a timer earlier (change_timer, no lock) lowers earliest_change BEFORE it publishes the state
+//     modified_earlier.
+//   - The thread that clears earliest_change (rebuild, with the lock) first lowers head_when to the value it clears,
+//     then clears by compare-and-swap, and then reads the states. The hint of a timer made earlier before the swap is
+//     folded into head_when; a timer made earlier after the swap lowers the hint again. All four operations are
+//     seq_cst: the changer takes the timer (modifying) and then reads the hint; if it reads the value that the swap
+//     clears, the swap comes later, and so the pass that reads the states after it sees the timer's new state.
+//   - A reader (wake_when, no lock) reads earliest_change first. If it sees the cleared hint, it also sees the lowered
+//     head (release/acquire on earliest_change).
+//   - A thread that lowers earliest_change must have the sleeper told; a thread that finds it as low already need not.
+//     An earlier head_when does not excuse it, since that may be a stopped timer's time: the sleeper reads the old
+//     earliest_change; it is lowered; the stopped head is cleaned out, and head_when rises; the sleeper reads that.
+//     Both values would be too late.
+//   - head_when is set to its true value whenever the lock is released. So is the count, except while a function runs.
 // The model of the states and the hints is tests/model/timer.pml.
 #pragma once
 
@@ -33,7 +35,7 @@
 
 namespace weft::rt {
 
-// What a timer is armed for, and with.
+// What a timer is armed with.
 struct timer_setting {
   nanos when;
   nanos period;  // 0: once
@@ -43,10 +45,10 @@ struct timer_setting {
 
 struct change_result {
   bool was_pending;
-  bool earliest;  // who sleeps for the heap it is in now has to be told
+  bool earliest;  // an M that sleeps for the heap that the timer is in now must be told
 };
 
-// A wait that is no longer wants to end on time to the microsecond.
+// A wait of at most this length should end on time, to the microsecond.
 inline constexpr nanos punctual_wait = 10 * millisecond;
 
 class timer_heap {
@@ -57,24 +59,26 @@ class timer_heap {
 
   // --- no lock needed
 
-  // The earliest time at which something may be due here; 0: nothing is.
+  // Returns the earliest time at which a timer of this heap may be due; 0 if no timer is pending.
   nanos wake_when() const noexcept;
 
-  // Entries, stopped ones included.
+  // Returns the number of entries, stopped ones included.
   std::uint32_t size() const noexcept { return count_.load(relaxed); }
 
-  // Entries that were stopped and not yet cleaned out. Rough, while others stop some, but not below zero: in this
-  // order, who sees that one was taken out or armed anew sees that it was stopped.
+  // Returns the number of entries that were stopped and not yet cleaned out. While other threads stop timers, it is an
+  // estimate, but not below zero: the loads are in this order so that a caller that counts a timer as taken out, or as
+  // armed anew, has also counted that it was stopped.
   std::uint32_t deleted_count() const noexcept {
     const std::uint32_t out = taken_out_.load(acquire), elsewhere = stopped_.load(acquire);
     return elsewhere + stopped_here_.load(relaxed) - out;
   }
 
-  // A pass looks at every entry. So for each that it takes out it looks at two, at most. Go's rule is a quarter: four.
+  // A pass looks at every entry. With this rule it looks at no more than two entries for each one that it takes out.
+  // Go's rule is a quarter, which makes it four.
   bool worth_rebuilding(std::size_t entries) const noexcept { return deleted_count() > entries / 2; }
 
-  // Somebody waits for `when` who wants to be on time: a short sleep, a fast ticker. What an M that sleeps for this
-  // heap does with it is up to it; the latest such time is kept.
+  // Notes that the wait that ends at `when` should end on time: a short sleep, or a fast ticker. The latest such time
+  // is kept. It is a hint for the M that sleeps for this heap.
   void expect_punctual(nanos when) noexcept {
     if (punctual_until_.load(relaxed) < when) punctual_until_.store(when, relaxed);
   }
@@ -82,32 +86,34 @@ class timer_heap {
 
   // --- take the lock
 
-  // Makes sure that the next add succeeds. Throws std::bad_alloc.
+  // Makes sure that the next add has room. Throws std::bad_alloc.
   void make_room() {
     if (room_.load(relaxed) < slack) grow(0);
   }
 
-  // Arms a timer in state no_status or removed for t->when, and takes over a reference of the caller's. True: it is
-  // the earliest of this heap now, so who sleeps for this heap has to be told. Only after make_room; it runs where
-  // nothing can be undone any more (a goroutine's commit step), so it cannot fail.
+  // Arms a timer in state no_status or removed for t->when, and takes over a reference of the caller. True: the timer
+  // is the earliest of this heap now, so an M that sleeps for this heap must be told. The caller must have called
+  // make_room before: add runs where nothing can be undone any more (a goroutine's commit step), so it must not fail.
   [[nodiscard]] bool add(timer* t) noexcept;
 
-  // Runs what is due, but no more than so many, and puts right what has to be. Returns the next time, which is not
-  // after `now` if due ones are left (0: none). `ran` is set if any ran.
+  // Runs the timers that are due, but no more than `at_most`, and adjusts the heap if a timer was made earlier and that
+  // time has come. If `may_clear`, it also rebuilds the heap where that is worth it. Sets `ran` if any timer ran.
+  // Returns the next time; 0: nothing is pending. If timers that are due are left, that time is not after `now`.
   nanos check(nanos now, bool may_clear, bool* ran, std::uint32_t at_most = std::numeric_limits<std::uint32_t>::max());
 
-  // By whoever is about to go to sleep: takes out stopped timers at the head, or all, if they are more than half.
-  // The hint of one that was made earlier and stopped then may stay, and end one sleep in vain.
+  // Called by an M that is about to sleep. Takes out the stopped timers at the head, or all stopped timers if they are
+  // more than half of the entries. The hint of a timer that was made earlier and then stopped may stay, and end one
+  // sleep in vain.
   void tidy();
 
-  // Gives back most of an array that became far too large.
+  // Gives back most of an array that has become far too large.
   void shrink() noexcept;
 
-  // Moves every live timer of `from` here (set_procs). The world is stopped. Throws std::bad_alloc before anything
-  // happened.
+  // Moves every live timer of `from` into this heap (set_procs). The world must be stopped. If it throws
+  // std::bad_alloc, no timer has moved.
   void take_all(timer_heap& from);
 
-  // Forgets every timer: each becomes removed. The world is stopped.
+  // Forgets every timer: each becomes removed. The world must be stopped.
   void clear() noexcept;
 
  private:
@@ -116,7 +122,7 @@ class timer_heap {
 
   bool change_in_place(timer* t, const timer_setting& to, bool was_deleted) noexcept;
   bool put_in(timer* t, const timer_setting& to) noexcept;
-  void grow(std::size_t promise);  // room for so many, which only take_all uses
+  void grow(std::size_t promise);  // makes room, and sets `promise` places aside for take_all
   void insert(timer* t) noexcept;
   std::size_t free_places() const noexcept { return heap_.capacity() - heap_.size() - promised_; }
   bool note_earlier(nanos when) noexcept;
@@ -136,30 +142,33 @@ class timer_heap {
 
   lock lock_{lock_rank::timers};
   timer_entries heap_;
-  timer* disposed_ = nullptr;  // left the heap with their last reference; freed after unlocking
+  timer* disposed_ = nullptr;  // timers whose last reference was this heap's; disposed of after unlocking
   atomic<nanos> head_when_{0};
   atomic<nanos> earliest_change_{0};
   atomic<nanos> punctual_until_{0};
   atomic<std::uint32_t> count_{0};
-  // Stopped timers: by who holds the heap's P, who is the only one to write there; taken out, under the lock. By
-  // others: stopped_.
+  // stopped_here_ counts the timers stopped by the thread that holds the heap's P, its only writer. taken_out_ counts
+  // the stopped timers that were taken out; it is written under the lock. Timers stopped by other threads are in
+  // stopped_.
   atomic<std::uint32_t> stopped_here_{0}, taken_out_{0};
 
-  // Free places of the array. make_room provides this many. Whoever can still throw, as any number of threads at once
-  // do on the first P's heap, leaves half of them to the owner, who is between make_room and add and cannot.
+  // The number of free places in the array that make_room provides. Between make_room and add, the owner of the P
+  // cannot fail any more. So an operation that can still grow the array (change_timer) takes none of the last half of
+  // these places. Any number of threads may call it at once on the heap of P 0.
   static constexpr std::size_t slack = 64;
   atomic<std::size_t> room_{0};
-  std::size_t promised_ = 0;  // under the lock: free places that are none, since take_all needs them
+  std::size_t promised_ = 0;  // under the lock: places that do not count as free, since take_all needs them
 
-  // Stopped by others, less those that were armed anew: in a cache line apart, which they would take from the owner.
+  // Timers stopped by other threads, less those that were armed anew. On a cache line of its own: otherwise these
+  // threads would take the owner's line away.
   alignas(64) atomic<std::uint32_t> stopped_{0};
 };
 
-// Stops a timer wherever it is. True: it was armed and will not run. False: it was not armed, or its function runs
-// now or has run. `mine`: the heap of the P that the caller holds, or null.
+// Stops a timer, whichever heap it is in. True: it was armed and will not run. False: it was not armed, or its function
+// is running or has run. `mine`: the heap of the P that the caller holds, or null.
 bool del_timer(timer* t, timer_heap* mine) noexcept;
 
-// Gives a timer new values and arms it: in place if some heap still holds it, else in `here`.
+// Arms a timer with new values: in place if some heap still holds it, otherwise in `here`.
 [[nodiscard]] change_result change_timer(timer_heap& here, timer* t, const timer_setting& to);
 
 }  // namespace weft::rt

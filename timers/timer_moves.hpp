@@ -1,8 +1,9 @@
 // The legal moves of a timer, each in one place: which state may follow which.
 //
-// Whoever changes a state names the move, and what is not in the table does not compile. At run time a move is one
-// compare-and-swap, or a store by who has the timer to itself, and nothing else. A state that an operation cannot have
-// met (memory was overwritten, a timer was freed too early) ends the process, with the timer and both states.
+// Code that changes a state names the move, and a move that is not in the table does not compile. At run time a move is
+// one compare-and-swap, or a store by the thread that has the timer to itself, and nothing else. An operation that
+// meets a state that is impossible there (memory was overwritten, or a timer was freed too early) ends the process, and
+// reports the timer and both states.
 #pragma once
 
 #include "runtime/fatal.hpp"
@@ -13,7 +14,7 @@
 
 namespace weft::rt {
 
-// A set of states, as a template's parameter: all members are public.
+// A set of states. All members are public, so that it can be a template parameter.
 struct timer_states {
   std::uint16_t bits = 0;
 
@@ -21,7 +22,7 @@ struct timer_states {
       : bits(static_cast<std::uint16_t>((0U | ... | (1U << static_cast<unsigned>(s))))) {}
 
   constexpr bool has(timer_status s) const noexcept {
-    auto number = static_cast<unsigned>(s);  // an overwritten one may be any byte
+    auto number = static_cast<unsigned>(s);  // an overwritten state may be any byte
     return number < 16 && ((bits >> number) & 1U) != 0;
   }
 };
@@ -29,7 +30,7 @@ struct timer_states {
 // Armed, in a heap, held by nobody.
 inline constexpr timer_states armed_states{timer_status::waiting, timer_status::modified_earlier,
                                            timer_status::modified_later};
-// Likewise, and their place in the heap is stale.
+// The same, with a stale place in the heap.
 inline constexpr timer_states changed_states{timer_status::modified_earlier, timer_status::modified_later};
 // In a heap and held by nobody.
 inline constexpr timer_states resting_states{timer_status::waiting, timer_status::modified_earlier,
@@ -37,7 +38,7 @@ inline constexpr timer_states resting_states{timer_status::waiting, timer_status
 // In no heap.
 inline constexpr timer_states outside_states{timer_status::no_status, timer_status::removed};
 
-// The table. In brackets: who.
+// The table. The operations that make a move are in brackets.
 constexpr timer_states legal_moves_from(timer_status from) noexcept {
   using enum timer_status;
   switch (from) {
@@ -81,13 +82,13 @@ constexpr bool is_legal_move(timer_states from, timer_status to) noexcept {
   return from.bits != 0;
 }
 
-// The caller would move t, which is `seen`, to `to`.
+// Ends the process. The caller wanted to move t, whose state is `seen`, to `to`.
 [[noreturn]] void illegal_move(const timer* t, timer_status seen, timer_status to,
                                const char* caller = __builtin_FUNCTION()) noexcept;
 
-// Takes t, which was `seen` a moment ago, one of From. False: somebody else was faster.
-// The fields written in one state are seen in the next. seq_cst: who makes a timer earlier takes it first, and reads
-// the hint then (timer_heap.hpp).
+// Moves t to To, if its state is still `seen`, one of From. False: another thread was faster. The fields that were
+// written in one state are seen in the next. seq_cst: a thread that makes a timer earlier first takes it and then reads
+// the hint (timer_heap.hpp).
 template <timer_states From, timer_status To>
   requires(is_legal_move(From, To))
 [[nodiscard]] bool try_move(timer* t, timer_status seen) noexcept {
@@ -98,7 +99,7 @@ template <timer_status From, timer_status To>
   requires(is_legal_move(From, To))
 [[nodiscard]] bool try_move(timer* t) noexcept { return try_move<From, To>(t, From); }
 
-// Out of a state that only the caller holds: nobody else changes it, and a store does.
+// Moves t out of a state that only the caller holds. No other thread changes the state, so a store is enough.
 template <timer_status From, timer_status To>
   requires(is_legal_move(From, To))
 void finish_move(timer* t, const char* caller = __builtin_FUNCTION()) noexcept {

@@ -42,7 +42,8 @@ wait_queue& queue_of(chan_core* c) noexcept {
   return op.send ? c->senders : c->receivers;
 }
 
-// The only one of a goroutine that waits in no other queue.
+// Makes the waiter of a goroutine that waits in this queue only, without a time limit. It lies in the goroutine's
+// header.
 waiter* make_waiter(rt::G* g) noexcept {
   static_assert(sizeof(waiter) <= sizeof g->wait_node);
   auto* w = ::new (g->wait_node) waiter;
@@ -51,7 +52,8 @@ waiter* make_waiter(rt::G* g) noexcept {
   return w;
 }
 
-// Inside the runtime, which it leaves, and under c's lock, which it gives up: waits for the other side.
+// Waits for the other side, without a time limit. Called inside the runtime and under c's lock; releases the lock and
+// leaves the runtime.
 WEFT_NOINLINE chan_status wait(rt::M* m, chan_core* c, wait_queue& q, void* value, rt::wait_reason why) {
   return rt::with_predicted_return(m, [&](rt::M*& on) {
     waiter* w = make_waiter(rt::current_g(on));
@@ -62,7 +64,8 @@ WEFT_NOINLINE chan_status wait(rt::M* m, chan_core* c, wait_queue& q, void* valu
   });
 }
 
-// The same, at most for `timeout`. run: for a timer's channel, the run() that sends; else 0.
+// As wait(), but for at most `timeout` ns. If c is a timer's channel, `run` is the number of the run() that sends the
+// value; otherwise it is 0.
 template <const operation& op>
 WEFT_NOINLINE chan_status wait_for(rt::M* m, std::uint64_t run, chan_core* c, void* value, std::int64_t timeout) {
   rt::runtime_scope scope(m);
@@ -93,7 +96,8 @@ WEFT_NOINLINE chan_status wait_for(rt::M* m, std::uint64_t run, chan_core* c, vo
   return w.success ? chan_status::done : chan_status::closed;
 }
 
-// If it throws, it has given up c's lock and left the runtime.
+// Returns the number of the run() that will send the timer's value. If it throws, it has released c's lock and left the
+// runtime.
 WEFT_NOINLINE std::uint64_t begin_wait_for_timer(rt::M* m, chan_core* c) {
   try {
     return timer_begin_wait(c);
@@ -123,9 +127,10 @@ WEFT_NOINLINE chan_status operate(chan_core* c, void* value, std::int64_t timeou
   return s;
 }
 
-// --- The frequent cases, of a goroutine: it has to wait. Or, with values of the size of a word: the other side waits;
-// or nobody does, and there is room in the buffer, or a value. They make no call but for the last instruction, and so
-// save no register (docs/adr/0010-jump-without-a-call.md). Where something is in the way, operate() begins anew.
+// --- The fast paths of a goroutine. Either it must wait; or, for values that are a word, a waiter on the other side is
+// served; or nobody waits, and the buffer has room (send) or a value (receive). These functions make no call except as
+// their last instruction, and so save no registers (docs/adr/0010-jump-without-a-call.md). If something is in the way,
+// operate() starts over.
 
 WEFT_NOINLINE chan_status wake_and_leave(rt::M* m, waiter* w) noexcept {
   wake(m, w);
@@ -140,14 +145,14 @@ WEFT_NOINLINE chan_status retry_slow(rt::M* m, chan_core* c, void* value, std::i
   return operate<op>(c, value, timeout);
 }
 
-// Another thread holds the lock.
+// Called when another thread holds the lock.
 template <const operation& op>
 WEFT_NOINLINE chan_status collide(rt::M* m, chan_core* c, void* value, std::int64_t timeout) {
   rt::count_collision(m);
   return retry_slow<op>(m, c, value, timeout, false);
 }
 
-// Another thread sleeps until it gets the lock.
+// Called after the operation, when another thread sleeps waiting for the lock.
 WEFT_NOINLINE chan_status wake_both_and_leave(rt::M* m, chan_core* c, waiter* w) noexcept {
   c->mutex.wake_sleeper();
   if (w) wake(m, w);
@@ -155,13 +160,13 @@ WEFT_NOINLINE chan_status wake_both_and_leave(rt::M* m, chan_core* c, waiter* w)
   return chan_status::done;
 }
 
-// Without the lock: a guess.
+// A guess, made without the lock.
 template <const operation& op>
 bool looks_ready(const chan_core* c) noexcept {
   return op.send ? c->looks_ready_to_send() : c->looks_ready_to_recv();
 }
 
-// It does not look ready, and is no timer's.
+// Waits at once: the channel does not look ready, and it is not a timer's.
 template <const operation& op>
 [[gnu::always_inline]] inline chan_status wait_fast(chan_core* c, void* value) {
   rt::M* m = rt::try_enter_runtime();
@@ -214,8 +219,8 @@ chan_core* chan_make(const element& e, std::size_t capacity) {
 void chan_retain(chan_core* c) noexcept { c->references.fetch_add(1, rt::relaxed); }
 
 void chan_release(chan_core* c) noexcept {
-  // acq_rel: what every former holder did with the channel happened before it is destroyed.
-  // Who holds the only reference needs no locked instruction to see it.
+  // acq_rel: everything that former holders did with the channel happens before it is destroyed. The holder of the only
+  // reference finds that out by a load, without a locked instruction.
   if (c->references.load(rt::acquire) != 1 && c->references.fetch_sub(1, rt::acq_rel) != 1) return;
   if (c->timer) return timer_channel_gone(c);
   while (c->count.load(rt::relaxed) > 0) {
@@ -252,17 +257,20 @@ void chan_close(chan_core* c) {
     c->mutex.release_lock();
     throw_channel_closed("close");
   }
-  // seq_cst: "looks". Whoever sees it closed without the lock sees what was sent before.
+  // seq_cst: see "looks" (chan_core.hpp). A thread that finds the channel closed without taking the lock also sees what
+  // was sent before.
   c->closed.store(true, rt::seq_cst);
-  // The waiters are woken without the lock. All senders are claimed at once: none succeeds from here on.
+  // The waiters are woken without the lock. All senders are claimed first, under the lock, so that none of them
+  // succeeds from here on.
   waiter* woken = nullptr;
   while (waiter* w = c->senders.claim_first()) {
     w->success = false;
     w->next = woken;
     woken = w;
   }
-  // Receivers in batches, so that each is still in the cache when it is woken: no more of them come. Those that are
-  // awake may drop the channel meanwhile.
+  // Receivers are claimed and woken in batches, so that each is still in the cache when it is woken. The lock is
+  // released between batches, since no more receivers queue. A receiver that is awake may drop its reference to the
+  // channel meanwhile, hence chan_retain.
   chan_retain(c);
   std::array<waiter*, 64> batch;
   for (;;) {
@@ -281,7 +289,7 @@ void chan_close(chan_core* c) {
   }
   while (woken) {
     waiter* w = woken;
-    woken = w->next;  // before it is gone
+    woken = w->next;  // read before wake: afterwards w may be gone
     wake(scope.m(), w);
   }
   chan_release(c);

@@ -1,28 +1,29 @@
 // The inside of a channel, for chan.cpp, select.cpp and time.cpp.
 //
-// Everything is under `mutex`, in the manner of Go's hchan. At any time, when the lock is free:
+// Everything is protected by `mutex`, as in Go's hchan. Whenever the lock is free:
 //   - at most one of the two queues has waiters that can still be claimed (a select may wait in both);
-//   - waiting senders: the buffer is full; waiting receivers: it is empty.
+//   - if senders wait, the buffer is full; if receivers wait, it is empty.
 //
-// Who waits lies in its goroutine's header or, with a time limit or in several queues, on its stack (`waiter`). It is
-// unlinked under the lock, by whoever serves it or, after a time limit or another case of a select, by itself. So a
-// waiter can be looked at by whoever holds the lock.
+// A waiter (`waiter`) lies in its goroutine's header or, if the wait has a time limit or is in several queues, on the
+// goroutine's stack. It is unlinked under the lock: by the party that serves it, or by its own goroutine after the time
+// limit has passed or another case of the select was chosen. So the holder of the lock may look at any queued waiter.
 //
-// Handing over: the one who comes second moves the value directly between the two stacks, unlinks and claims the
-// waiter, unlocks, and readies it. A waiter whose claim fails (timed out, chosen elsewhere, abandoned with its run())
-// is dropped, and the next one is looked at.
+// Handing over: the party that comes second unlinks and claims the waiter, moves the value directly between the two
+// stacks, unlocks, and readies the waiter's goroutine. A waiter whose claim fails (it timed out, was chosen elsewhere,
+// or was abandoned with its run()) is dropped, and the next one is tried.
 //
-// "looks". `count`, `closed` and the queues' heads are atomics only so that an operation may guess without the lock
-// whether it will be done at once, and so that try_recv, try_send and select with one case and a default may look
-// without the lock and say "not ready". That answer shall be true at some instant during the call, also for who
-// compares it with what else he knows, in sequentially consistent atomics: one sends, then looks whether the other is
-// done; the other says so, then drains. So when a send, a receive or a close has returned, no look that begins
-// afterwards misses it. The lock does not see to that, as its release is a plain store that may be seen later than what
-// its thread reads next. So what makes a channel ready is stored seq_cst, and looked at so: the first value in an empty
-// buffer, the first room in a full one, the close. Further values and further room need not be: as long as they are
-// unseen, the ones before them are seen, which nobody can take without the lock (only size() is then a moment old). A
-// waiter that comes makes a channel ready, too, but it has not returned. The other stores are relaxed, but for a
-// waiter's leaving: who sees the queue empty after that sees the close that emptied it. The model is
+// "looks". `count`, `closed` and the queues' heads are atomics for one reason: an operation may guess without the lock
+// whether it can finish at once, and try_recv, try_send and a select with one case and a default may answer "not ready"
+// without taking the lock. That answer must be true at some instant during the call, even for a caller that combines it
+// with what it knows from other sequentially consistent atomics. Example: one goroutine sends, then looks whether the
+// other is done; the other announces that it is done, then drains the channel. So once a send, a receive or a close has
+// returned, no look that begins afterwards may miss it. The lock does not ensure that: its release is a plain store,
+// which may become visible later than what the thread reads next. Therefore the stores that make a channel ready are
+// seq_cst, and so are the looks at them: the first value in an empty buffer, the first free slot in a full one, the
+// close. The stores of further values and further free slots need not be: while they are not visible yet, the earlier
+// ones are, and nobody can take those without the lock (only size() is then a moment old). A waiter that queues makes a
+// channel ready, too, but its call has not returned. All other stores are relaxed, except the one that unlinks a
+// waiter: a thread that sees the queue empty after it also sees the close that emptied the queue. The model is
 // tests/model/channel.pml.
 #pragma once
 
@@ -36,16 +37,16 @@ namespace weft::detail {
 struct waiter {
   rt::G* g;
   rt::wait_ticket ticket;
-  void* value;  // send: to move from; receive: where to construct
-  // Of the queue.
+  void* value;  // send: what to move from; receive: where to construct
+  // Used by the queue:
   waiter* next;
   waiter* prev;
   bool queued;
-  bool success;         // written when it is claimed: served with a value; false: the channel was closed
+  bool success;         // set by the party that claims it. True: served; false: the channel was closed
   std::uint32_t index;  // select: which case
 };
 
-// FIFO. Under the channel's lock, but for looks_empty.
+// FIFO. Every member but looks_empty is called under the channel's lock.
 class wait_queue {
  public:
   bool looks_empty() const noexcept { return first_.load(rt::acquire) == nullptr; }
@@ -79,13 +80,13 @@ class wait_queue {
 
   waiter* first() const noexcept { return first_.load(rt::relaxed); }
 
-  // Unlinks w, which is the first. False: it cannot be claimed.
+  // Unlinks w, which is the first waiter, and claims it. False: it cannot be claimed.
   bool claim(waiter* w) noexcept {
     remove_first(w);
     return w->g->claim(w->ticket);
   }
 
-  // The first waiter whose run() is not over. Those before it are unlinked.
+  // Returns the first waiter whose run() is not over, or null. Unlinks those before it.
   waiter* first_alive() noexcept {
     while (waiter* w = first_.load(rt::relaxed)) {
       if (!w->g->waits_for_good()) return w;
@@ -94,7 +95,7 @@ class wait_queue {
     return nullptr;
   }
 
-  // The first waiter that can be claimed, unlinked and claimed; null: nobody.
+  // Unlinks waiters until one can be claimed. Returns that one, or null if there is none.
   waiter* claim_first() noexcept {
     while (waiter* w = first_.load(rt::relaxed)) {
       if (claim(w)) return w;
@@ -120,15 +121,15 @@ class wait_queue {
 
 class timer_core;
 
-// A foreign thread that waits for a timer's value comes back when the run() that would send it is over, and waits again
-// (rt::park_until_run_ends). So its waits are never for ever, but for some time.
+// A foreign thread that waits for a timer's value comes back when the run() that would send it is over, and then waits
+// again (rt::park_until_run_ends). So it never waits without a time limit, but for this long again and again.
 inline constexpr rt::nanos foreign_timer_look_again = 3600 * rt::second;
 
-// Of a timer's channel, under its lock (time.cpp).
-void timer_catch_up(chan_core* c) noexcept;  // a value that is due by now is in the buffer
-// Somebody is about to wait for a value: returns in which run() that is sent. Throws std::bad_alloc.
+// For a timer's channel, called under its lock (time.cpp).
+void timer_catch_up(chan_core* c) noexcept;  // puts a value that is due by now into the buffer
+// The caller is about to wait for a value. Returns the number of the run() that will send it. Throws std::bad_alloc.
 std::uint64_t timer_begin_wait(chan_core* c);
-void timer_channel_gone(chan_core* c) noexcept;  // without the lock: the last reference is gone
+void timer_channel_gone(chan_core* c) noexcept;  // called without the lock, when the last reference is gone
 
 class chan_core {
  public:
@@ -165,7 +166,7 @@ class chan_core {
   }
   std::byte* slot_at(std::size_t i) const noexcept { return buffer + i * stride; }
 
-  // Under the lock.
+  // Called under the lock:
   std::byte* free_slot() const noexcept {
     std::size_t at = head + count.load(rt::relaxed);
     return slot_at(at >= capacity ? at - capacity : at);
@@ -180,8 +181,8 @@ class chan_core {
     destroy(at);
     drop_head();
   }
-  // A sender waits, so the buffer is full. `count` stays as it is: who looks without the lock never sees room or, with
-  // a capacity of 1, no value.
+  // Receives from a full buffer and refills it from a waiting sender. `count` does not change in between, so a look
+  // without the lock never sees free room or, with a capacity of 1, an empty buffer.
   void pop_and_push(void* out, void* value) noexcept {
     std::byte* at = slot_at(head);
     move(out, at);
@@ -196,7 +197,7 @@ class chan_core {
     advance_head();
     one_less();
   }
-  // What ends an emptiness or a fullness: "looks".
+  // The store that ends emptiness or fullness is seq_cst: "looks".
   void one_more() noexcept {
     std::size_t n = count.load(rt::relaxed);
     if (n == 0) {
@@ -214,8 +215,8 @@ class chan_core {
     }
   }
 
-  // Under the lock: does the operation if that needs no waiting. *wake: a waiter that was served and has to be
-  // readied after unlocking.
+  // Called under the lock. Performs the operation if it need not wait. *wake is set to the waiter that was served, if
+  // any; the caller readies it after unlocking.
   chan_status send_now(void* value, waiter** wake) noexcept {
     if (closed.load(rt::relaxed)) return chan_status::closed;
     if (waiter* w = receivers.claim_first()) {
@@ -252,8 +253,8 @@ class chan_core {
     return closed.load(rt::relaxed) ? chan_status::closed : chan_status::would_block;
   }
 
-  // The same in the frequent cases, if the elements are words: the other side waits; or nobody does, and there is room,
-  // or a value. False: it was not done.
+  // The same, for elements that are words and in the frequent cases only: a waiter on the other side is served; or
+  // nobody waits, and there is room (send) or a value (receive). False: the operation was not done.
   bool send_word(const void* value, waiter** wake) noexcept {
     if (closed.load(rt::relaxed)) return false;
     if (waiter* w = receivers.first()) {
@@ -283,26 +284,26 @@ class chan_core {
     return true;
   }
 
-  // Without the lock: a guess.
+  // A guess, made without the lock.
   bool looks_ready_to_send() const noexcept { return count.load(rt::relaxed) < capacity || !receivers.looks_empty(); }
   bool looks_ready_to_recv() const noexcept { return count.load(rt::relaxed) > 0 || !senders.looks_empty(); }
 
-  // Without the lock: surely not ready at some instant during the call. closed last: a channel is not opened again, so
-  // it was open when it was seen to be full, or empty. Else a receiver that a close sends away is missed, and the
-  // close.
+  // Called without the lock. True: the channel was certainly not ready at some instant during the call. `closed` is
+  // read last: a channel never reopens, so it was still open when it was seen to be full (or empty). Otherwise the look
+  // could miss a receiver that a close sends away, and the close as well.
   bool send_would_block() const noexcept {
     return receivers.looks_empty() && count.load(rt::seq_cst) >= capacity && !closed.load(rt::seq_cst);
   }
   bool recv_would_block() const noexcept {
-    if (WEFT_UNLIKELY(timer != nullptr)) return false;  // that takes the clock, and the lock
+    if (WEFT_UNLIKELY(timer != nullptr)) return false;  // deciding that takes the clock and the lock
     return count.load(rt::seq_cst) == 0 && senders.looks_empty() && !closed.load(rt::seq_cst);
   }
 
   rt::atomic<std::uint32_t> references{1};
   rt::goroutine_lock mutex{rt::lock_rank::channel};
   rt::atomic<bool> closed{false};
-  const bool words;             // to move an element is to copy a word, or nothing
-  timer_core* timer = nullptr;  // of a timer or ticker: shows size and capacity 0
+  const bool words;             // moving an element copies a word, or nothing
+  timer_core* timer = nullptr;  // set for a timer or ticker, whose channel shows size and capacity 0
   const element elem;
   const std::size_t capacity;
   const std::size_t stride;
@@ -313,7 +314,8 @@ class chan_core {
   wait_queue senders;
 };
 
-// Whom to ready for a waiter that was claimed under the lock. It finds the waiter in wake_value.
+// Returns the goroutine to ready for a waiter that was claimed under the lock. That goroutine finds the waiter in
+// wake_value.
 inline rt::G* woken_by(waiter* w) noexcept {
   w->g->wake_value = w;
   return w->g;

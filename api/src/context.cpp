@@ -1,26 +1,31 @@
 // context: the tree of nodes.
 //
-// A node is either cancellable or carries a value; the latter asks the next cancellable one above (`canceller`) for
-// everything else. Nodes are counted: handles and nodes below hold references. When the last is gone, the node lets go
-// of the one above and of what is the user's. A cancellable node is in the list of children of the next cancellable one
-// above, from its making until it is cancelled; the list holds no reference, but the `cancel` that belongs to the node
-// does, and cancels before it lets go: so what is in a list, or on its way through somebody else's cancel(), is alive.
+// A node is either cancellable or carries a value. A value node asks the nearest cancellable node above it
+// (`canceller`) for everything else. Nodes are counted: handles and the nodes below hold references. When the last
+// reference is gone, the node lets go of the node above and of what belongs to the user. A cancellable node is in the
+// list of children of the nearest cancellable node above, from its creation until it is cancelled. The list holds no
+// reference, but the node's `cancel` object does, and that cancels the node before it lets go. So a node that is in a
+// list, or on which somebody else's cancel() is at work, is alive.
 //
-// One lock for each tree (below one root) guards the lists and the changes of all its nodes. Cancelling takes it once:
-// it unlinks and marks the node and everything below, and then closes their done channels. So whoever finds a node's
-// channel closed, or the node cancelled under the lock, as a second cancel() for it does, finds everything below it
-// cancelled as well. What may run user code (stop callbacks) or is slow (timers) comes afterwards, without the lock.
+// Each tree (everything below one root) has one lock, which guards the lists and the changes of all its nodes.
+// Cancelling takes the lock once: it unlinks and marks the node and everything below it, and then closes their done
+// channels. So anyone who finds a node's channel closed, or finds the node cancelled under the lock, as a second
+// cancel() of it does, finds everything below it cancelled as well. What may run user code (stop callbacks) or is slow
+// (timers) is done afterwards, without the lock.
 //
-// What is seen without the lock: `state` (release when it is set, acquire in err()), and what is written before it: the
-// cause, and whether there ever was a node below. Who waits for the lock keeps its P, and to cancel a wide tree takes
-// long: goroutines that it wakes, and those that begin beside it, shall not come for the lock to find all done.
+// Some fields are read without the lock: `state` (stored with seq_cst; read with acquire, in err() with seq_cst), and
+// what is written before it, the cause; `settled`, and with it whether there ever was a node below; and `channel`. The
+// reason is that a goroutine that waits for the lock keeps its P, and cancelling a wide tree takes long. Goroutines
+// that the cancel wakes, and those that start beside it, must not queue for the lock only to find everything done
+// already.
 //
-// Who cancels, and the function of a deadline's timer, only keep the node's memory (`keep`): they may be late, and
-// nothing of the user's shall be destroyed by them, after all handles are gone. A node with a deadline and its timer
-// keep each other. Cancelling stops the timer and lets go of it, and every node is cancelled in the end.
+// A cancel() at work, and the function of a deadline's timer, only keep the node's memory (`keep`). They may be late,
+// and must not be what destroys the user's values after all handles are gone. A node with a deadline and its timer keep
+// each other alive. Cancelling breaks that cycle: it stops the timer and lets go of it, and every node is cancelled in
+// the end.
 //
-// Timers end with their run(), contexts need not. So whoever asks a context for something in another run(), or in none,
-// looks at the clock, and sets the timer again (see_to_deadline).
+// A timer ends with its run(), but a context may live on. So a call that asks a context for something in another run(),
+// or while no runtime is running, looks at the clock and, in a run(), sets the timer again (see_to_deadline).
 
 #include "weft/context.hpp"
 
@@ -37,7 +42,7 @@ namespace {
 
 struct tree {
   rt::lock mutex{rt::lock_rank::context};
-  rt::atomic<std::uint32_t> references{1};  // one for each node
+  rt::atomic<std::uint32_t> references{1};  // one for each cancellable node
 };
 
 void release(tree* t) noexcept {
@@ -57,9 +62,9 @@ class context_node {
   }
   context_node(const context_node&) = delete;
   context_node& operator=(const context_node&) = delete;
-  virtual ~context_node() = default;  // not the parent: context_release goes up in a loop
+  virtual ~context_node() = default;  // does not release the parent: context_release goes up in a loop
 
-  // Nobody asks the node for anything any more.
+  // Called when the last reference is gone: nobody asks the node for anything any more.
   virtual void forget() noexcept {}
   void keep() noexcept { kept.fetch_add(1, rt::relaxed); }
   void let_go() noexcept {
@@ -67,9 +72,9 @@ class context_node {
   }
 
   rt::atomic<std::uint32_t> references{1};
-  rt::atomic<std::uint32_t> kept{1};  // one for all references
+  rt::atomic<std::uint32_t> kept{1};  // all references together hold one
   context_node* const parent;
-  cancel_node* canceller = nullptr;  // this, or the next above; null: cannot be cancelled
+  cancel_node* canceller = nullptr;  // this node, or the nearest cancellable one above; null: cannot be cancelled
 };
 
 namespace {
@@ -101,16 +106,17 @@ class cancel_node final : public context_node {
     release(in);
   }
 
-  // It is cancelled, so nobody sets the cause any more.
+  // The node is cancelled by now, so nobody sets the cause any more.
   void forget() noexcept override { cause = nullptr; }
 
   bool is_cancelled() const noexcept { return state.load(rt::acquire) != cancel_state::active; }
 
-  // A cancel() that comes now has nothing to do, and nothing to wait for: nothing is linked below a cancelled node, and
-  // who cancelled this one does not come to it again. acquire: whoever lets go of it now may free it.
+  // True: a cancel() that starts now has nothing to do, and nothing to wait for. Nothing is linked below a cancelled
+  // node, and the cancel() that cancelled this one does not come back to it. acquire: a caller that lets go of the node
+  // now may free it.
   bool is_done_with() const noexcept { return settled.load(rt::acquire) && !has_been_parent.load(rt::relaxed); }
 
-  // The channel, unless it does not exist, or a cancel() is about to close it.
+  // Returns the done channel. Null: it does not exist, or a cancel() is about to close it.
   chan_core* settled_channel() const noexcept {
     chan_core* c = channel.load(rt::acquire);
     return c && (c->closed.load(rt::acquire) || !is_cancelled()) ? c : nullptr;
@@ -131,20 +137,20 @@ class cancel_node final : public context_node {
   }
   void mark(cancel_state s, const std::exception_ptr& why) noexcept {
     cause = why;
-    // seq_cst, as err() looks without the lock: when cancel() has returned, nobody is told that it is active. Release
-    // is for the cause.
+    // seq_cst, since err() reads it without the lock: once cancel() has returned, err() never says that the context is
+    // active. The release that this includes is for the cause.
     state.store(s, rt::seq_cst);
   }
   void close_channel() noexcept {
     if (chan_core* c = channel.load(rt::relaxed)) chan_close(c);
   }
-  void settle() noexcept { settled.store(true, rt::release); }  // the last access, unless it is kept
+  void settle() noexcept { settled.store(true, rt::release); }  // the last access by cancel(), unless the node is kept
 
   const std::int64_t deadline;
   tree* const in;
   cancel_node* const above_me;
-  cancel_node* timed = nullptr;            // whose timer the deadline is: this, or one above; null: there is none
-  rt::atomic<std::uint64_t> timer_run{0};  // in which run() the timer was set. relaxed: who sets it holds nothing else
+  cancel_node* timed = nullptr;            // the node whose timer serves the deadline: this or one above; or null
+  rt::atomic<std::uint64_t> timer_run{0};  // the run() in which the timer was set. relaxed: it publishes nothing else
   rt::atomic<cancel_state> state{cancel_state::active};
   std::exception_ptr cause;
   rt::atomic<bool> has_been_parent{false};  // set under the tree's lock
@@ -153,12 +159,12 @@ class cancel_node final : public context_node {
 
   // Under the tree's lock:
   cancel_node* children = nullptr;
-  cancel_node* next = nullptr;  // siblings; of a cancelled one: the list of the cancel() that has it
+  cancel_node* next = nullptr;  // siblings; once cancelled: the list of the cancel() at work on it
   cancel_node* prev = nullptr;
 #if defined(__cpp_lib_jthread)
   std::optional<std::stop_source> source;
 #endif
-  // When cancelled, these belong to the cancel() that has it.
+  // Once the node is cancelled, these belong to the cancel() at work on it.
   std::optional<func_timer> timer;
   bool has_callbacks = false;
 };
@@ -166,9 +172,10 @@ class cancel_node final : public context_node {
 namespace {
 
 #if defined(__cpp_lib_jthread)
-// A stop_source tells by the thread whether a callback that is unregistered runs in the one who does that, or has to be
-// waited for. So who calls the callbacks keeps its thread, and nobody else runs there meanwhile. Also after the last
-// one: what was unregistered by itself is looked at then.
+// A std::stop_callback that is destroyed while its callback runs decides by the thread whether it is destroyed from
+// within the callback, or has to wait for it. So a goroutine that calls the callbacks keeps its thread, and no other
+// goroutine runs there meanwhile. This must hold beyond the last callback: only then does request_stop look whether the
+// callback has destroyed its own std::stop_callback.
 void request_stop(std::stop_source& source) noexcept {
   std::optional<no_preemption> keep;
   if (rt::this_m()) keep.emplace();
@@ -181,13 +188,13 @@ void cancel(cancel_node* root, cancel_state s, const std::exception_ptr& why) no
     answer_runtime_request();
     return;
   }
-  cancel_node* with_more = nullptr;  // kept, to be finished without the lock
+  cancel_node* with_more = nullptr;  // kept nodes that need more work, done without the lock
   {
     rt::runtime_scope scope;
     rt::lock_guard hold(root->in->mutex);
     if (root->is_cancelled()) return;
     root->unlink();
-    // Breadth first: all that is below becomes one list through `next`, of which `last` is the end.
+    // Breadth first: everything below becomes one list, linked through `next`, with `last` as its end.
     cancel_node* last = root;
     for (cancel_node* n = root; n; n = n->next) {
       if (n->children) {
@@ -246,7 +253,8 @@ void start_timer(cancel_node* n) {
   t.stop();
 }
 
-// If there is no memory to set the timer again, the next one who asks tries.
+// If the deadline's timer was set in another run(): cancels the context if the deadline has passed, or else sets the
+// timer again in the present run(). If there is no memory for the timer, the next call on the context tries again.
 void see_to_deadline(cancel_node* n) noexcept {
   cancel_node* t = n->timed;
   if (!t) return;
@@ -261,11 +269,12 @@ void see_to_deadline(cancel_node* n) noexcept {
     rt::lock_guard hold(t->in->mutex);
     if (!t->is_cancelled()) timer = t->timer;
   }
-  // Who made the context has not got so far, in a run() that is over: the next one who asks finds its timer.
+  // The thread that makes the context has not stored its timer yet, in a run() that is over. The next call finds the
+  // timer.
   if (!timer) t->timer_run.store(set_in, rt::relaxed);
   try {
     if (timer) timer->reset(std::chrono::nanoseconds(left));
-    if (timer && t->is_cancelled()) timer->stop();  // meanwhile, and its timer was stopped before we set it
+    if (timer && t->is_cancelled()) timer->stop();  // cancelled meanwhile, and its timer was stopped before we set it
   } catch (...) {
     t->timer_run.store(0, rt::relaxed);
   }
@@ -316,7 +325,7 @@ context_node* context_make(context_node* parent, std::int64_t deadline) {
       try {
         start_timer(n);
       } catch (...) {
-        cancel(n, cancel_state::canceled, nullptr);  // out of the list
+        cancel(n, cancel_state::canceled, nullptr);  // takes it out of the list
         throw;
       }
     }
@@ -327,7 +336,7 @@ context_node* context_make(context_node* parent, std::int64_t deadline) {
 }
 
 void context_cancel(context_node* n, std::exception_ptr cause) noexcept {
-  see_to_deadline(static_cast<cancel_node*>(n));  // which may have passed while nothing ran
+  see_to_deadline(static_cast<cancel_node*>(n));  // the deadline may have passed while no runtime was running
   cancel(static_cast<cancel_node*>(n), cancel_state::canceled, cause);
 }
 
@@ -363,7 +372,7 @@ chan_core* context_done(context_node* node) {
     }
     if (!c) made = chan_make(no_element, 0);
   }
-  if (made) chan_release(made);  // somebody was faster
+  if (made) chan_release(made);  // somebody else was faster
   chan_retain(c);
   return c;
 }
@@ -402,7 +411,8 @@ std::stop_token context_stop_token(context_node* node) {
       rt::runtime_scope scope;
       rt::lock_guard hold(n->in->mutex);
       if (!n->source && made) {
-        // A cancel() that was here stops what it found, and nothing else. This one has no callbacks yet that could run.
+        // A cancel() that came before has stopped only the source that it found. This one has no callbacks yet that
+        // could run.
         if (n->is_cancelled()) made->request_stop();
         n->source.emplace(*made);
       }

@@ -1,5 +1,5 @@
-// Who waits for goroutines to end. A waiter lies on the stack of who waits: one that is readied may be gone at the next
-// instruction.
+// Lists of goroutines and threads that wait for goroutines to end. A waiter lies on the stack of the goroutine that
+// waits, so once it is readied it may be gone at the next instruction.
 #pragma once
 
 #include "sched/park.hpp"
@@ -14,11 +14,11 @@ struct end_waiter {
   end_waiter* next = nullptr;
 };
 
-// A list of them. Everything is done under a lock of its owner's, but ready_all.
+// A list of waiters. Its owner has a lock, under which every member but ready_all is called.
 class end_waiters {
  public:
   bool empty() const noexcept { return first_ == nullptr; }
-  // But for those whose run() is over.
+  // True if somebody waits whose run() is not over.
   bool somebody_waits() const noexcept {
     for (const end_waiter* w = first_; w; w = w->next) {
       if (!w->g->waits_for_good()) return true;
@@ -27,15 +27,15 @@ class end_waiters {
   }
   void add(end_waiter* w) noexcept { w->next = std::exchange(first_, w); }
 
-  // One that is not linked any more is left alone.
+  // Unlinks w. Does nothing if w is not linked any more.
   void remove(const end_waiter* w) noexcept {
     end_waiter** at = &first_;
     while (*at && *at != w) at = &(*at)->next;
     if (*at) *at = w->next;
   }
 
-  // Takes all of them, and returns those whose wait this ends: to be readied when the lock is released. Claimed under
-  // the lock: a waiter whose time passes needs it to go away.
+  // Empties the list, and returns the waiters whose wait this ends. The caller readies them after it has released the
+  // lock. They are claimed under the lock, since a waiter whose time limit passes needs the lock to go away.
   [[nodiscard]] end_waiter* claim_all() noexcept {
     end_waiter* claimed = std::exchange(first_, nullptr);
     for (end_waiter** keep = &claimed; end_waiter* w = *keep;) {

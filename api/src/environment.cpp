@@ -25,7 +25,7 @@ std::optional<unsigned> parse_number(std::string_view text) noexcept {
   return out;
 }
 
-// "100ms", "2s", "500us"; a number alone counts milliseconds, as elsewhere in WEFT_DEBUG.
+// Parses "100ms", "2s", "500us". A number alone counts milliseconds, as elsewhere in WEFT_DEBUG.
 std::optional<rt::nanos> parse_duration(std::string_view text) noexcept {
   rt::nanos unit = rt::millisecond;
   for (auto [suffix, value] :
@@ -49,7 +49,7 @@ std::optional<rt::guard_kind> parse_guards(std::string_view text) noexcept {
   return {};
 }
 
-// 0: the environment says nothing.
+// Returns WEFT_PROCS; 0 if it is not set or, with a warning, if it is bad.
 unsigned procs_of_environment() {
   if (const char* env = std::getenv("WEFT_PROCS"); env && *env) {
     auto n = parse_number(env);
@@ -59,7 +59,7 @@ unsigned procs_of_environment() {
   return 0;
 }
 
-// key=value[,key=value...], as GODEBUG.
+// Reads WEFT_DEBUG: key=value[,key=value...], as GODEBUG.
 void apply_debug(rt::scheduler_options& out) {
   const char* env = std::getenv("WEFT_DEBUG");
   if (!env) return;

@@ -6,8 +6,8 @@
 
 namespace weft {
 
-// The user's options with the environment applied. A bad value in the environment is a warning on stderr and the
-// default. Throws std::invalid_argument for bad values in `o`.
+// Returns the user's options with the environment applied. A bad value in the environment causes a warning on stderr,
+// and the default is used. Throws std::invalid_argument for bad values in `o`.
 rt::scheduler_options effective_options(const options& o);
 
 }  // namespace weft

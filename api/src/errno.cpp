@@ -6,11 +6,11 @@
 
 namespace weft::detail {
 
-// The assembly, of which compilers know nothing, keeps them from finding out that the result never changes within a
-// thread: with link-time optimisation they look into functions that are not inlined, too.
+// The empty assembly statement, into which compilers cannot look, keeps them from deducing that the result never
+// changes within a thread: with link-time optimisation they also look into functions that are not inlined.
 WEFT_NOINLINE int* errno_location() noexcept {
   asm volatile("" : : : "memory");
-  return ::__errno_location();  // what errno is in <errno.h>
+  return ::__errno_location();  // what <errno.h> defines errno by
 }
 
 }  // namespace weft::detail

@@ -12,7 +12,7 @@ namespace {
 
 struct hook_list {
   std::mutex mutex;
-  std::deque<std::function<void()>> hooks;  // only added to, so each stays where it is
+  std::deque<std::function<void()>> hooks;  // only appended to, so each hook keeps its address
 };
 
 // Never destroyed: a tick may come while static destructors run.
@@ -21,7 +21,8 @@ hook_list& the_hooks() {
   return *list;
 }
 
-// By the housekeeper, without the lock: a hook may take its time, and register another, which the next tick calls.
+// Called by the housekeeper. Calls each hook without the lock: a hook may take its time, and may register another hook,
+// which the next tick calls.
 void call_hooks() {
   try {
     hook_list& list = the_hooks();

@@ -1,14 +1,14 @@
 // after_func: a timer whose function starts a goroutine.
 //
-// As with channels' timers, a sequence number under a lock decides whether a firing still counts. Here it is odd while
-// the timer is pending: armed, and f not started for this setting. `runs`: the goroutines of this timer that are in f;
-// after a reset they may be several.
+// As with the timers of channels, a sequence number under a lock (`setting`) decides whether a firing still counts.
+// Here the number is odd while the timer is pending: it is armed, and f was not started for this setting. `runs` lists
+// the goroutines of this timer that are in f; after a reset there may be several.
 //
-// What the user gave us (the closure) is destroyed as soon as nothing can call it any more: no handle is left, none is
-// pending, and none runs. Whoever brings that about destroys it, without a lock and outside the runtime, for its
-// destructors are the user's, and may wait: who drops the last handle, or the last goroutine that was in f. The memory
-// stays until no heap holds the node; freeing that is all that is left for a heap to do. Only what a run() leaves
-// behind pending is destroyed by its end.
+// The user's closure is destroyed as soon as nothing can call it any more: no handle is left, no firing is pending, and
+// no goroutine is in f. The party that brings this about destroys the closure: the one that drops the last handle, or
+// the last goroutine that was in f. It does so without a lock and outside the runtime, since the destructors are the
+// user's and may wait. The memory stays until no heap holds the node; freeing it is all that is left for a heap to do.
+// Only a closure whose timer is still pending when its run() ends is destroyed by the end of that run().
 
 #include "api/src/end_waiters.hpp"
 #include "api/src/support.hpp"
@@ -31,14 +31,15 @@ namespace {
 constexpr rt::nanos retry_spawn = 10 * rt::millisecond;
 }
 
-// What stop touches comes first, and the node's state after it: one cache line, among a million timers.
+// The members that stop touches come first, followed by the timer node's state: one cache line to fetch, among a
+// million timers.
 struct func_timer_setting {
   rt::goroutine_lock mutex{rt::lock_rank::channel};
   rt::atomic<std::uint32_t> handles{1};
-  std::uint64_t setting = 0;  // under mutex, but for the first (begin). Odd: pending
+  std::uint64_t setting = 0;  // under mutex, except in begin(). Odd: pending
 };
 
-// Lies in one block of memory before the closure.
+// Lies directly before the closure, in the same block of memory.
 class func_timer_core : public func_timer_setting, public rt::timer {
  public:
   func_timer_core(std::size_t closure_size, std::size_t closure_align) noexcept
@@ -54,29 +55,31 @@ class func_timer_core : public func_timer_setting, public rt::timer {
     };
   }
 
-  // Room for both. `closure`: where the closure begins and the core ends.
+  // Allocate and free room for both. `closure` is where the closure begins and the core ends.
   static void* make_room(std::size_t closure_size, std::size_t closure_align);
   static void give_room_back(void* closure, std::size_t closure_size, std::size_t closure_align) noexcept;
 
   func_timer_closure* closure() noexcept { return reinterpret_cast<func_timer_closure*>(this + 1); }
   void destroy_closure() noexcept { closure()->~func_timer_closure(); }
 
-  // Under mutex. True, once: nothing calls f any more, and the caller destroys the closure, without the mutex and
-  // outside the runtime. A goroutine that is in f and never ends, as its run() is over, keeps it.
+  // Called under mutex. Returns true once, when nothing can call f any more: the caller then destroys the closure,
+  // without the mutex and outside the runtime. A goroutine that is in f and never ends, because its run() is over,
+  // keeps the closure for ever.
   bool take_closure() noexcept {
     bool will_be_called = setting % 2 != 0 && !never;
     if (handles.load(rt::acquire) != 0 || will_be_called || runs.front()) return false;
     return std::exchange(has_closure, false);
   }
 
-  // Under mutex.
+  // Called under mutex. Ends the present setting. True if it was pending.
   bool disarm() noexcept {
     bool pending = setting % 2 != 0;
     if (pending) ++setting;
     return pending;
   }
-  // By a goroutine, for the first time: nobody else knows the timer yet. So this needs no mutex, and no locked
-  // instruction for the heap's reference. As soon as it is armed it may fire, on another P: the setting comes before.
+  // Arms the timer for the first time, from a goroutine. Nobody else knows the timer yet, so this needs no mutex, and
+  // no locked instruction for the heap's reference. Once armed, the timer may fire at any moment on another P, so
+  // `setting` is written before.
   void begin(rt::M* m, std::int64_t ns) {
     never = ns >= never_ns;
     if (!never) {
@@ -89,7 +92,7 @@ class func_timer_core : public func_timer_setting, public rt::timer {
     setting = 1;
     if (!never) rt::arm_timer(m, this);
   }
-  void arm(rt::M* m, std::int64_t ns) {  // not pending
+  void arm(rt::M* m, std::int64_t ns) {  // called under mutex, when the timer is not pending
     never = ns >= never_ns;
     if (never) {
       rt::stop_timer(m, this);
@@ -106,7 +109,7 @@ class func_timer_core : public func_timer_setting, public rt::timer {
     try {
       start<body>({}, "after_func", t);
     } catch (...) {
-      // No memory for a goroutine just now. What was promised is kept, later.
+      // There is no memory for a goroutine at the moment. The call was promised, so it is made later.
       try {
         (void)t->disarm();
         t->arm(rt::this_m(), retry_spawn);
@@ -118,7 +121,7 @@ class func_timer_core : public func_timer_setting, public rt::timer {
     (void)t->disarm();
   }
 
-  // The goroutine of one firing. Holds a reference.
+  // The body of the goroutine that one firing starts. Holds a reference to the timer.
   class body {
    public:
     explicit body(func_timer_core* t) noexcept : t_(t) {
@@ -142,7 +145,7 @@ class func_timer_core : public func_timer_setting, public rt::timer {
     rt::list_links<body> in_runs;
 
    private:
-    // True: the closure is ours to destroy.
+    // True: the caller must destroy the closure.
     bool leave() noexcept {
       rt::runtime_scope scope;
       end_waiter* woken = nullptr;
@@ -158,8 +161,8 @@ class func_timer_core : public func_timer_setting, public rt::timer {
     }
 
     func_timer_core* t_;
-    std::uint64_t run_ = number_of_run();  // if that is over, this goroutine never ends
-    rt::atomic<rt::G*> g_{nullptr};        // relaxed: compared only with the reader's own
+    std::uint64_t run_ = number_of_run();  // once it is over, this goroutine never ends
+    rt::atomic<rt::G*> g_{nullptr};        // relaxed: a reader only compares it with its own G
   };
 
   // Under mutex:
@@ -177,8 +180,9 @@ class func_timer_core : public func_timer_setting, public rt::timer {
     return false;
   }
   rt::linked_list<body, &body::in_runs> runs;
-  end_waiters waiters;  // for no run to be in f (stop_and_wait)
-  // The closure's. It lies behind this, and both together, if it has one word, in a small block (blocks.hpp).
+  end_waiters waiters;  // wait until no goroutine of the present run() is in f (stop_and_wait)
+  // Of the closure, which follows this object. If the closure has one word, both together fit a small block
+  // (blocks.hpp).
   const std::uint32_t size;
   const std::uint8_t log2_of_align;
   bool has_closure = true;
@@ -235,7 +239,7 @@ func_timer_core* func_timer_make(std::int64_t ns, std::unique_ptr<func_timer_clo
 void func_timer_retain(func_timer_core* t) noexcept { t->handles.fetch_add(1, rt::relaxed); }
 
 void func_timer_release(func_timer_core* t) noexcept {
-  // The only handle is ours, so nobody makes another.
+  // If ours is the only handle, nobody makes another.
   if (t->handles.load(rt::acquire) == 1) {
     t->handles.store(0, rt::release);
   } else if (t->handles.fetch_sub(1, rt::acq_rel) != 1) {
@@ -283,7 +287,7 @@ bool func_timer_reset(func_timer_core* t, std::int64_t ns) {
   rt::throw_if_not_running("after_func reset");
   rt::runtime_scope scope;
   rt::lock_guard hold(t->mutex);
-  // f sets itself again, and so it would go on for ever while somebody waits for its end.
+  // If f resets its own timer while somebody waits for f to end, the reset is ignored: the wait could go on for ever.
   const bool ends = t->waiters.somebody_waits() && t->is_in_f(scope.g());
   if (ends) return t->setting % 2 != 0;
   bool pending = t->disarm();

@@ -27,7 +27,7 @@ struct local_value {
 using local_list = std::vector<local_value>;
 
 void destroy_locals(rt::G* g) noexcept {
-  // A destructor may use (and so make) other locals; the last one made goes first.
+  // A destructor may use other locals, which makes them. The last one made is destroyed first.
   while (auto* list = static_cast<local_list*>(g->locals)) {
     if (list->empty()) {
       delete list;
@@ -48,7 +48,8 @@ rt::G* this_goroutine_or_throw(const char* what) {
   return g;
 }
 
-// The user's code, and all ways in which it can end. Not noexcept, like all below it: that would be a handler.
+// Runs the user's code, and handles every way in which it can end. Neither this function nor any below it on the stack
+// is noexcept: that would count as a handler.
 void run_user_code(void* closure) {
   rt::G* g = rt::this_thread()->g;
   try {
@@ -56,7 +57,7 @@ void run_user_code(void* closure) {
   } catch (const goroutine_exit& e) {
     e.has_arrived();
   } catch (const unhandled&) {
-    // It catches nothing, but is told of what nobody catches (uncaught.cpp).
+    // Never entered: it catches nothing, but is told of what nobody catches (uncaught.cpp).
 #if defined(_LIBCPP_VERSION)
   } catch (...) {
     die_of_exception(std::current_exception());
@@ -155,7 +156,7 @@ std::string name() {
 }
 
 void set_name(std::string_view name) noexcept {
-  // Inside the runtime: whoever took this goroutine's P reads the name.
+  // Inside the runtime the P cannot be taken: a thread that has taken this goroutine's P may read the name.
   rt::runtime_scope scope;
   if (rt::G* g = current()) detail::set_name(g, name);
 }

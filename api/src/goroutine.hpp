@@ -9,8 +9,8 @@
 
 namespace weft::detail {
 
-// What exit_goroutine throws. Deliberately not derived from std::exception: only `catch (...)` sees it. Whoever keeps
-// it from the goroutine's end is told when the last that refers to it does.
+// Thrown by exit_goroutine. Deliberately not derived from std::exception: only `catch (...)` sees it. If the user's
+// code keeps it from reaching the goroutine's end, was_swallowed reports that as soon as nothing refers to it any more.
 class goroutine_exit {
  public:
   ~goroutine_exit() {
@@ -24,7 +24,7 @@ class goroutine_exit {
   mutable bool arrived_ = false;
 };
 
-// What spawn_begin does for most, without a call. Null: nothing has happened.
+// Does what spawn_begin does, for most goroutines and without a call. Null: nothing has happened.
 inline rt::G* try_begin(const go_options& o, std::size_t size, std::size_t align, const void* start) noexcept {
   if (o.stack_size != 0 || !o.name.empty() || !rt::fits_header(size, align)) return nullptr;
   rt::G* g = rt::try_spawn_begin();
@@ -34,20 +34,20 @@ inline rt::G* try_begin(const go_options& o, std::size_t size, std::size_t align
   return g;
 }
 
-// The same for all.
+// The same for every goroutine. Throws instead of returning null.
 new_goroutine begin_goroutine(const go_options& o, std::size_t size, std::size_t align, const char* what,
                               const void* start);
 
-// `catch (const unhandled&)` catches nothing, and reports what no handler of the goroutine catches (uncaught.cpp).
+// `catch (const unhandled&)` catches nothing, but reports what no handler of the goroutine catches (uncaught.cpp).
 struct unhandled {
   virtual ~unhandled();
 };
 
-// The report of an exception that left a goroutine, then std::terminate. Null: the one that runs here.
+// Reports an exception that left the goroutine `left` (null: the calling one), then calls std::terminate.
 [[noreturn]] void die_of_exception(const std::exception_ptr& e, const rt::G* left = nullptr) noexcept;
 
-// While it lives, a goroutine's exception that ends at a `noexcept` is reported, too. The report comes before the
-// program's terminate handler, unless that is set meanwhile.
+// While it lives, an exception of a goroutine that meets a `noexcept` is reported, too. The report comes before the
+// program's terminate handler is called, unless the program sets one meanwhile.
 class terminate_watch {
  public:
   terminate_watch() noexcept;

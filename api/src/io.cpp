@@ -12,14 +12,14 @@ namespace weft::io::detail {
 
 namespace {
 
-// A descriptor that the poller knows for the length of one call.
+// A descriptor that is registered with the poller for the length of one call.
 //
-// A copy is registered, not the caller's own: several calls may wait for one descriptor, which may be a socket of
-// weft's besides, and if the caller closes it meanwhile, neither does the registration vanish nor do we take away that
-// of whoever is given the number next.
+// The copy is registered, not the caller's own descriptor. Several calls may wait for one descriptor, which may also be
+// one of weft's sockets. And if the caller closes it meanwhile, the registration does not vanish, nor does the
+// destructor take away the registration of a descriptor that was given the same number since.
 class registration {
  public:
-  // Takes the copy over.
+  // Takes ownership of the copy, also on failure.
   registration(int copy, std::error_code& ec) : copy_(copy) {
     int error = 0;
     try {
@@ -32,7 +32,7 @@ class registration {
   }
   ~registration() {
     if (pd_) {
-      rt::g_list nobody;  // this call was the only one to wait
+      rt::g_list nobody;  // only this call could wait
       rt::poll_evict(pd_, nobody);
       rt::poll_free(pd_);
     }
@@ -49,7 +49,7 @@ class registration {
   rt::poll_desc* pd_ = nullptr;
 };
 
-// Where there is no number to be had for a copy.
+// Waits without registering anything, for when there is no free descriptor number for a copy.
 std::error_code look_now_and_then(int fd, bool writable, std::int64_t deadline) {
   constexpr rt::nanos longest_pause = 20 * rt::millisecond;
   for (rt::nanos pause = rt::millisecond;; pause = std::min(2 * pause, longest_pause)) {

@@ -18,10 +18,10 @@ namespace {
 
 constinit rt::atomic<int> signals{0};
 
-// sysmon does the rest. If it does not run, or cannot (a second signal), this thread does what it can.
+// sysmon does the rest. If it does not run, or cannot do it (a second signal), this thread does what it can.
 void on_quit(int) {
   int e = errno;
-  if (signals.fetch_add(1, rt::relaxed) == 0) {  // it only counts
+  if (signals.fetch_add(1, rt::relaxed) == 0) {  // relaxed: it only counts
     rt::print_error("SIGQUIT: quit\n\n");
     if (rt::request_quit()) {
       errno = e;
@@ -32,8 +32,8 @@ void on_quit(int) {
   _exit(2);
 }
 
-// The first scope that wants it installs it, and the last puts back what was there: the end of a run() has to come
-// after stop_runtime, which may take long, and by then the next one may have begun.
+// The first scope that wants the handler installs it, and the last puts back what was there. Scopes may overlap, since
+// a scope must end after stop_runtime, which may take long, and by then the next run() may have begun.
 struct {
   std::mutex mutex;
   unsigned scopes = 0;
@@ -46,7 +46,7 @@ quit_signal_scope::quit_signal_scope(bool wanted) noexcept : wanted_(wanted) {
   if (!wanted_) return;
   struct sigaction action {};
   action.sa_handler = on_quit;
-  // ThreadSanitizer calls handlers only when a system call returns.
+  // ThreadSanitizer calls handlers only when a system call returns, so system calls are not restarted there.
   action.sa_flags = SA_ONSTACK | (rt::tsan_running() ? 0 : SA_RESTART);
   sigemptyset(&action.sa_mask);
   std::lock_guard hold(installed.mutex);

@@ -3,8 +3,9 @@
 
 namespace weft::detail {
 
-// Installed for the duration of a run(), if wanted. While a channel has the signal it has that, and not this. Two may
-// overlap: the first's run() no longer counts as running when it ends here, and another thread may have begun one.
+// Installs the handler for the duration of a run(), if wanted. While a channel has the signal, the channel gets it and
+// the handler does not. Two scopes may overlap: when the first one ends, its run() no longer counts as running, and
+// another thread may have begun the next.
 class quit_signal_scope {
  public:
   explicit quit_signal_scope(bool wanted) noexcept;

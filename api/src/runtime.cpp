@@ -43,7 +43,8 @@ namespace detail {
 
 namespace {
 
-// What run()'s caller waits for. Lives on its stack: run() returns only after no goroutine touches it any more.
+// The main goroutine, for which run()'s caller waits. Lives on that caller's stack: run() returns only after no
+// goroutine touches it any more.
 struct main_goroutine {
   void (*main)(void*);
   void* arg;
@@ -57,12 +58,12 @@ struct main_goroutine {
       rt::start_housekeeper();
       main(arg);
     } catch (const goroutine_exit&) {
-      throw;  // the others go on; run() never returns by this one
+      throw;  // the other goroutines go on, and run() does not return because of this
     } catch (...) {
       thrown = std::current_exception();
     }
     if (::getpid() != process) rt::fatal("main returned in a child of fork(): such a child may only exec or _exit");
-    end_locals();  // afterwards nobody would wait for what their destructors do
+    end_locals();  // now, since nobody waits for what their destructors do after main has ended
     rt::sched.main.store(rt::main_state::ended, rt::release);
     ended->wakeup();
   }
@@ -89,7 +90,7 @@ void print_stack_use() {
 void run_main(const options& o, void (*main)(void*), void* arg) {
   rt::thread_state* ts = rt::this_thread_or_null();
   if (ts && ts->worker) {
-    rt::leave_runtime(rt::enter_without_locks());  // for good, if its run() is over
+    rt::leave_runtime(rt::enter_without_locks());  // the goroutine stays here for good if its run() is over
     throw std::logic_error("weft::run(): called from a goroutine");
   }
   rt::scheduler_options effective = effective_options(o);
@@ -103,7 +104,7 @@ void run_main(const options& o, void (*main)(void*), void* arg) {
       bool sysmon = false;
       ~stopper() {
         if (sysmon) rt::stop_sysmon();
-        rt::end_alone();  // this thread takes locks of goroutines itself now
+        rt::end_alone();  // from here on this thread takes locks of goroutines itself
         ring_for_all(+1);
         rt::stop_runtime();
         ring_for_all(-1);
@@ -116,7 +117,7 @@ void run_main(const options& o, void (*main)(void*), void* arg) {
     rt::start_sysmon();
     stop.sysmon = true;
     rt::start_first_m();
-    // Before anything else: in a process's first run() it is goroutine 1.
+    // Started before any other goroutine: in a process's first run() it is goroutine 1.
     go({.name = "main"}, [&m] { m(); });
     ended.sleep();
     if (effective.print_stacks) print_stack_use();
@@ -201,8 +202,8 @@ no_preemption::~no_preemption() {
   if (m->g->no_preemption == 0) {
     rt::fatal("goroutine {}: a weft::no_preemption ends in a goroutine that did not begin it", m->g->id);
   }
-  // What was put off meanwhile is done now; inside the runtime (where values are moved, under a channel's lock): by the
-  // next one who enters.
+  // Requests that were put off meanwhile are answered now. Inside the runtime (where values are moved, under a
+  // channel's lock), the next entry answers them.
   bool over = --m->g->no_preemption == 0 && m->depth.load(rt::relaxed) == 1;
   if (over && m->requests.load(rt::relaxed) != 0) scope.resumed_on(rt::enter_slow(m));
 }
@@ -215,7 +216,7 @@ void add_each(Sums& sums, const Counters& counters) noexcept {
   for (std::size_t i = 0; i < counters.size(); ++i) sums[i] += counters[i].get();
 }
 
-// What all Ps that ever were have counted, and what lies in their queues.
+// Adds what all Ps that ever existed have counted, and what is in their queues.
 void add_ps(stats& s) noexcept {
   for (auto& slot : rt::sched.all_ps) {
     rt::P* p = slot.load(rt::acquire);
@@ -329,7 +330,7 @@ void dump_to(int fd) {
   if (!rt::acquire_world(&m)) return;
   scope.resumed_on(m);
   rt::goroutine_dump dump;
-  dump.take();  // nobody is resumed while its stack is read
+  dump.take();  // no goroutine is resumed while its stack is read
   rt::release_world();
   dump.write(fd, rt::names::demangled);
 }
@@ -337,15 +338,15 @@ void dump_to(int fd) {
 }  // namespace
 
 void dump_goroutines(std::FILE* out) {
-  // What writes the dump may not wait, neither for the code of a stream of memory nor for a goroutine that reads the
-  // other end of a pipe: so it waits in a file of its own.
+  // The code that writes the dump must not wait, neither for the code behind a stream that the program made nor for a
+  // goroutine that reads the other end of a pipe. So the dump goes through a file of its own.
   const int held = ::memfd_create("weft-dump", MFD_CLOEXEC);
   if (held < 0) return static_cast<void>(std::fprintf(out, "weft: no file for the dump: %s\n", std::strerror(errno)));
   dump_to(held);
   char part[1024];
   ssize_t n;
   ::lseek(held, 0, SEEK_SET);
-  std::optional<pin> here;  // the thread's signal mask is changed, and the stream may be one that waits
+  std::optional<pin> here;  // the thread's signal mask is changed, and writing to the stream may suspend this goroutine
   if (rt::this_m()) here.emplace();
   rt::no_sigpipe quiet;
   while ((n = ::read(held, part, sizeof part)) > 0) {

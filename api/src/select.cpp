@@ -1,13 +1,13 @@
 // select, after Go's selectgo.
 //
 //   1. Lock all channels, in the order of their addresses, so that two selects never wait for each other.
-//   2. In random order, look for an operation that can be done at once; do it.
-//   3. Else enqueue a waiter in every channel and park; the commit step unlocks them all. Whoever serves one of
-//      the waiters claims the goroutine's wake word; the others' claims fail and drop their waiter.
-//   4. Unlink the waiters that are left, each under its channel's lock. Whoever served one has unlinked that.
+//   2. In random order, look for an operation that can be done at once, and do it.
+//   3. Otherwise enqueue a waiter in every channel and park; the commit step unlocks them all. The party that serves
+//      one of the waiters claims the goroutine's wake word. A claim through any other of the waiters then fails, and
+//      the party that made it drops that waiter.
+//   4. Unlink the waiters that are left, each under its channel's lock. The one that was served is unlinked already.
 //
-// The time limit is one more party that may claim. A channel may stand in several cases; in 1 it is
-// locked once.
+// The time limit is one more party that may claim. A channel may stand in several cases; step 1 locks it once.
 
 #include "weft/select.hpp"
 
@@ -59,7 +59,7 @@ class workspace {
     for (std::size_t i = 0; i < lock_count; ++i) locks[i]->mutex.acquire_lock();
   }
 
-  // As soon as the last lock is released the goroutine may go on and destroy this object. So locks[0] is read before,
+  // As soon as the last lock is released, the goroutine may go on and destroy this object. So locks[0] is read first
   // and released last.
   void unlock_all() noexcept {
     std::size_t n = lock_count;
@@ -90,8 +90,8 @@ rt::random_source& randomness(rt::M* m) noexcept {
   return mine;
 }
 
-// Fisher and Yates, inside out. One random number does for four steps: each takes its share of the range, and leaves
-// the place in that share, which is as random.
+// The inside-out Fisher-Yates shuffle. One random number serves four steps: each step multiplies it by the size of the
+// range, takes the high word as its index, and leaves the low word, which is as random, to the next step.
 void shuffle(std::uint32_t* order, std::size_t n, rt::random_source& random) noexcept {
   std::uint64_t place = 0;
   for (std::uint32_t i = 0; i < n; ++i) {
@@ -141,7 +141,7 @@ select_outcome do_select(const select_op* ops, std::size_t count, std::int64_t t
     return nothing;
   }
 
-  std::uint64_t run = 0;  // that sends the timers' values
+  std::uint64_t run = 0;  // the run() that sends the timers' values
   try {
     for (std::size_t i = 0; i < count; ++i) {
       if (!receives_from_timer(ops[i])) continue;
@@ -154,7 +154,7 @@ select_outcome do_select(const select_op* ops, std::size_t count, std::int64_t t
   }
   rt::G* g = scope.g();
   rt::wait_ticket ticket = g->begin_wait();
-  // In the random order, too: a channel in several cases chooses among them by their places in its queue.
+  // Enqueued in the random order, too: a channel that stands in several cases serves them by their places in its queue.
   for (std::size_t i = 0; i < count; ++i) {
     std::size_t k = ws.order[i];
     if (!ops[k].chan) continue;
@@ -169,8 +169,8 @@ select_outcome do_select(const select_op* ops, std::size_t count, std::int64_t t
     (ops[i].send ? ops[i].chan->senders : ops[i].chan->receivers).remove(&ws.waiters[i]);
   };
   bool timed_out = false;
-  // Without a channel there is nothing to unlock; and nothing would keep the goroutine, which a time limit may wake
-  // before the commit step has run, from leaving this frame.
+  // Without a channel there is nothing to unlock, and a commit step would be wrong: a time limit may wake the goroutine
+  // before the step has run, and no lock would keep the goroutine from leaving this frame, which the step reads.
   rt::after_switch commit = ws.lock_count == 0 ? nullptr : unlock_channels;
   const bool for_ever = count == 0 && timeout == wait_forever;
   const rt::wait_reason why = for_ever ? rt::wait_reason::select_no_cases : rt::wait_reason::select;
@@ -207,8 +207,8 @@ packed_outcome select_once(const select_op* ops, std::size_t count, std::int64_t
 
 packed_outcome chan_select(const select_op* ops, std::size_t count, std::int64_t timeout) {
   if (timeout <= 0) {
-    // One case and a default: the common answer is "not ready", and takes no lock. Several cases could each be not
-    // ready when it is looked at, and one of them ready at any time.
+    // One case and a default: the common answer is "not ready", and it takes no lock. With several cases that would be
+    // wrong: each could be not ready when it is looked at, and yet one of them ready at any time.
     if (count == 1 && would_block(*ops) && !runtime_has_request()) return pack(nothing);
   } else if (!rt::this_m() && std::any_of(ops, ops + count, receives_from_timer)) {
     return try_again_each(

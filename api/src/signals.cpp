@@ -1,13 +1,14 @@
 // Signals as values on channels.
 //
-// The handler, which may do next to nothing, writes the signal's number into a pipe; a plain thread reads it there and
-// gives it to every channel that asked for it. A thread and not a goroutine: it goes on between two run()s. The pipe
-// is made once in a process and never closed, since a handler may be about to write to it at any time. The thread lives
-// while a channel asks for something; a zero in the pipe ends one thread.
+// A handler may do next to nothing, so it writes the signal's number into a pipe. A plain thread reads the number there
+// and gives it to every channel that asked for it. It is a thread and not a goroutine, since it goes on between two
+// run()s. The pipe is made once in a process and never closed, since a handler may be about to write to it at any time.
+// The thread lives while a channel asks for a signal; a zero in the pipe ends one thread.
 //
-// The child of a fork() has the handlers and the channels, but neither the thread nor a pipe, and drops what comes. It
-// gets both when a channel asks for something there. So does a process in which somebody closes descriptors that are
-// not his, once the thread has noticed; a signal that comes before goes to whoever has the number by then.
+// The child of a fork() has the handlers and the channels, but neither the thread nor a pipe, and drops the signals
+// that come. It gets both when a channel asks for a signal there. So does a process in which somebody closes
+// descriptors that are not theirs, once the thread has noticed; a signal that comes before that goes to whatever file
+// has the number by then.
 
 #include "api/src/signals.hpp"
 
@@ -44,44 +45,46 @@ using signal_set = std::bitset<signals_end>;
 struct registration {
   chan<int> to;
   signal_set wanted;
-  signal_set due;  // came, and is not sent to it yet
+  signal_set due;  // arrived, but not sent to it yet
 };
 
-// What a handler reads. Written before the first handler is installed.
+// Read by the handlers. Written before the first handler is installed.
 rt::atomic<int> pipe_in{-1};
 rt::atomic<pid_t> owner{0};
 
 struct hub {
-  // Outside `mutex`: the thread holds it while it uses a channel, so that no fork() leaves one locked in the child.
+  // Taken before `mutex`. The thread holds it while it uses a channel, so that no fork() leaves a channel locked in the
+  // child.
   std::mutex delivery;
   // Held for a few instructions, and never while calling anything of weft that may suspend.
   std::mutex mutex;
   int pipe_out = -1;
-  bool fed = false;  // the thread lives
+  bool fed = false;  // the thread is running
   bool watches_forks = false;
   std::vector<registration> registrations;
-  unsigned changes = 0;  // of what is wanted
-  // What a signal did before a channel had it, and will do again.
+  unsigned changes = 0;  // of what is wanted, counted
+  // What each signal did before a channel had it, and will do again.
   std::array<struct sigaction, signals_end> before{};
 };
 
 hub& the_hub() {
-  static rt::never_destroyed<hub> h;  // not on the heap: each run() comes here, and some cannot fail any more
+  static rt::never_destroyed<hub> h;  // not on the heap: every run() comes here, also where it cannot fail any more
   return h.value;
 }
 
 void on_signal(int number) {
   int saved = errno;
   auto byte = static_cast<unsigned char>(number);
-  // A forked child has the parent's pipe at first: its signals are none of the parent's business.
+  // A forked child has the parent's pipe at first, and must not tell the parent of its own signals.
   if (::getpid() == owner.load(rt::acquire)) {
-    // A full pipe: there are thousands that nobody has looked at. One more is dropped.
+    // If the pipe is full, there are thousands of signals that nobody has looked at. One more is dropped.
     [[maybe_unused]] ssize_t n = ::write(pipe_in.load(rt::relaxed), &byte, 1);
   }
   errno = saved;
 }
 
-// Without allocating: there may be no memory, and the signal may be the one that ends the program in order.
+// Returns the next channel for which `number` is due. Does not allocate: there may be no memory, and the signal may be
+// the one that ends the program in order.
 std::optional<chan<int>> next_due(int number) {
   std::lock_guard hold(the_hub().mutex);
   for (registration& r : the_hub().registrations) {
@@ -104,7 +107,7 @@ void deliver(int number) {
     try {
       to->try_send(number);
     } catch (const channel_closed&) {
-      // the receiver does not care any more
+      // the receiver is no longer interested
     }
   }
 }
@@ -115,8 +118,9 @@ signal_set wanted_by_any(const hub& h) noexcept {
   return all;
 }
 
-// The thread takes what is asked for, and nothing else: every other thread may have it blocked, as what a parent
-// blocked stays blocked in the programs that it executes. *seen: which change of it the thread knows of.
+// Makes the calling thread take the signals that are asked for, and no others. Every other thread may have them
+// blocked, since what a parent blocked stays blocked in the programs that it executes. *seen is the last change that
+// the thread knows of.
 void take_what_is_wanted(unsigned* seen) noexcept {
   hub& h = the_hub();
   std::lock_guard hold(h.mutex);
@@ -131,7 +135,7 @@ void take_what_is_wanted(unsigned* seen) noexcept {
   ::pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
 }
 
-// Under hub::mutex. Its ends are closed, or their numbers may be another's by now.
+// Called under hub::mutex. The pipe's ends are closed, or their numbers may belong to other files by now.
 void forget_pipe(hub& h) noexcept {
   owner.store(0, rt::relaxed);
   pipe_in.store(-1, rt::relaxed);
@@ -139,14 +143,14 @@ void forget_pipe(hub& h) noexcept {
   h.pipe_out = -1;
 }
 
-// A full pipe: whoever reads it comes by soon.
+// If the pipe is full, the thread that reads it comes by soon anyway.
 void write_changed_mark() noexcept {
   [[maybe_unused]] ssize_t n = ::write(pipe_in.load(rt::relaxed), &changed_mark, 1);
 }
 
-// Where channels are given up and others made at once, two threads read the pipe for a moment, and each may take what
-// was meant for the other: a quit mark ends either. So each knows itself which change it has seen, and the one that
-// ends has the other look again.
+// When channels are given up and others are made at once, two threads read the pipe for a moment, and each may take
+// what was meant for the other: a quit mark ends either. So each thread knows which change it has seen, and the one
+// that ends makes the other look again.
 void* feed(void* pipe_out) noexcept {
   const auto from = static_cast<int>(reinterpret_cast<std::intptr_t>(pipe_out));
   ::pthread_setname_np(::pthread_self(), "weft-signals");
@@ -172,13 +176,14 @@ void* feed(void* pipe_out) noexcept {
   }
 }
 
-// By who changes what is wanted.
+// Called under hub::mutex, after a change of what is wanted.
 void tell_thread(hub& h) noexcept {
   ++h.changes;
   if (h.fed) write_changed_mark();
 }
 
-// Not under hub::mutex: a full pipe empties only while the thread can deliver. Without the pipe it ends by itself.
+// Ends one thread. Called without hub::mutex: a full pipe empties only while the thread can deliver. If the pipe is
+// gone, the thread ends by itself.
 void stop_thread(int its_pipe) noexcept {
   while (::write(its_pipe, &quit_mark, 1) != 1) {
     if (errno != EAGAIN && errno != EINTR) return;
@@ -186,7 +191,7 @@ void stop_thread(int its_pipe) noexcept {
   }
 }
 
-// A fork() finds neither lock held by another thread, which the child does not have.
+// Holds both locks across a fork(), so that neither is held by another thread, which the child does not have.
 void before_fork() noexcept {
   the_hub().delivery.lock();
   the_hub().mutex.lock();
@@ -197,7 +202,7 @@ void after_fork() noexcept {
   the_hub().delivery.unlock();
 }
 
-// The child's handlers do not write: it is not the owner.
+// Until the child makes its own pipe, its handlers do not write: it is not the owner.
 void after_fork_in_child() noexcept {
   hub& h = the_hub();
   if (h.pipe_out >= 0) {
@@ -208,7 +213,7 @@ void after_fork_in_child() noexcept {
   after_fork();
 }
 
-// --- all of these under hub::mutex; 0 or an errno value
+// --- all of these are called under hub::mutex; an int is 0 or an errno value, unless a comment says otherwise
 
 int make_pipe(hub& h) noexcept {
   if (h.pipe_out >= 0) return 0;
@@ -230,7 +235,7 @@ int make_pipe(hub& h) noexcept {
   ::fcntl(fds[1], F_SETFL, flags | O_NONBLOCK);
   h.pipe_out = fds[0];
   pipe_in.store(fds[1], rt::relaxed);
-  // release: inherited handlers may run while this changes; who finds itself the owner sees the pipe.
+  // release: inherited handlers may run while this changes; one that finds its process to be the owner sees the pipe.
   owner.store(::getpid(), rt::release);
   return 0;
 }
@@ -239,7 +244,7 @@ int start_feeding(hub& h) noexcept {
   if (h.fed) return 0;
   sigset_t all, mask;
   sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &mask);  // the thread inherits it, and then takes what is wanted
+  ::pthread_sigmask(SIG_SETMASK, &all, &mask);  // the thread inherits this mask, and then takes what is wanted
   pthread_t thread;
   int error = rt::start_thread(&thread, feed, reinterpret_cast<void*>(std::intptr_t{h.pipe_out}));
   if (error == 0) ::pthread_detach(thread);
@@ -257,9 +262,9 @@ int install(hub& h, int number) noexcept {
 }
 
 void uninstall(hub& h, const signal_set& which) noexcept {
-  // What was sent while we had the signal, and has not reached a thread yet, shall not do what it does by default:
-  // ignoring a signal throws away what is pending. SIGCHLD does nothing by default, and a child that ends while that is
-  // ignored leaves no exit status to whoever waits for it.
+  // A signal that was sent while we had it, and that has not reached a thread yet, must not do what it does by default:
+  // ignoring it for a moment throws away what is pending. SIGCHLD does nothing by default, and a child that ends while
+  // SIGCHLD is ignored leaves no exit status to those that wait for it.
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   for (std::size_t i = 1; i < signals_end; ++i) {
@@ -269,7 +274,7 @@ void uninstall(hub& h, const signal_set& which) noexcept {
   }
 }
 
-// The pipe of the thread that has to be stopped, or -1.
+// Returns the write end of the pipe of the thread that has to be stopped, or -1.
 int no_more_use(hub& h) noexcept {
   return h.registrations.empty() && std::exchange(h.fed, false) ? pipe_in.load(rt::relaxed) : -1;
 }
@@ -296,7 +301,7 @@ int add(hub& h, const registration& r, int* thread_in_vain) {
   return 0;
 }
 
-// Signals that the processor raises: a handler that returns would meet them again at once.
+// True for signals that the processor raises: after a handler that returns, they would be raised again at once.
 bool is_fault(int number) noexcept {
   return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL;
 }
@@ -342,7 +347,7 @@ void stop_signals(const chan<int>& c) {
         std::find_if(h.registrations.begin(), h.registrations.end(), [&](const registration& r) { return r.to == c; });
     if (found == h.registrations.end()) return;
     signal_set before = wanted_by_any(h);
-    h.registrations.erase(found);  // the caller has a handle: this is not the last
+    h.registrations.erase(found);  // not the last handle, since the caller has one
     uninstall(h, before & ~wanted_by_any(h));
     last = no_more_use(h);
     if (last < 0) tell_thread(h);

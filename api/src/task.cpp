@@ -1,23 +1,23 @@
-// The state of a task, and its result behind it in the same block. `progress` says how far it is:
+// The state of a task, and its result behind it in the same block. `progress` says how far the task is:
 //
 //   done                  the result is there, the closure destroyed
-//   waiters, and marks    waiters: the last of those that wait without a time limit, linked from there. `timed`: others
-//                         wait with one, in a list under the lock. `detached`: the goroutine is to free the state.
-//                         Nothing of all that is `running`.
+//   waiters, and marks    waiters: the newest of those that wait without a time limit; the others are linked from it.
+//                         `timed`: others wait with a time limit, in a list under the lock. `detached`: the goroutine
+//                         is to free the state. With none of all that, the word is `running`.
 //
-// All changes are made by read-modify-write. The goroutine goes from `running` to `done` (F1). If another was there
-// before, F1 fails, and the goroutine looks who. If F1 was before, the other finds `done`: one that has left its stack,
-// to add itself to the waiters (W), is readied at once.
+// All changes are made by read-modify-write. The goroutine goes from `running` to `done` (F1). If a waiter or a detach
+// came before, F1 fails, and the goroutine looks what it was. If F1 came before, the other party finds `done`: a waiter
+// that has left its stack, to add itself to the waiters (W), is then readied at once.
 //
-// Who waits without a time limit stays, and is readied when `done` has replaced it (F2, F3). Who waits with one may go
-// away at any time. It does so under the lock, and the last one takes `timed` back (T). So the goroutine, if it sees
-// `timed`, looks again under the lock, and only there replaces it (F3): either it finds it gone, or who would go finds
-// `done`.
+// A waiter without a time limit stays, and is readied after `done` has replaced it in the word (F2, F3). A waiter with
+// a time limit may go away at any time. It does so under the lock, and the last one to go takes `timed` back (T). So if
+// the goroutine sees `timed`, it looks again under the lock, and replaces `timed` only there (F3): either the goroutine
+// finds `timed` gone, or a waiter that would go finds `done`.
 //
 // The goroutine's last access is F1, F2 or, after F3, the release of the lock. At F3 somebody waits with a time limit,
-// and returns only when it has had the lock or was readied after that. So when nobody waits any more and it is `done`,
-// the state is the handle's alone, and nobody counts references. A goroutine that is left behind, as its run() is over,
-// does none of this (finish), and its state is freed by nobody.
+// and returns only after it has had the lock or was readied after that. So when nobody waits any more and the task is
+// `done`, the state belongs to the handle alone, without a count of references. A goroutine that is left behind because
+// its run() is over does none of this (finish), and nobody frees its state.
 
 #include "weft/task.hpp"
 
@@ -42,11 +42,11 @@ class task_state {
   static_assert(alignof(end_waiter) > done);
   static end_waiter* waiters_in(word w) noexcept { return reinterpret_cast<end_waiter*>(w & ~marks); }
 
-  // acquire: who sees that it is done sees the result.
+  // acquire: a thread that sees that it is done sees the result.
   bool is_done() const noexcept { return progress.load(rt::acquire) == done; }
 
-  // From then on the goroutine takes the lock, which the caller holds. False: it is done. acquire: as in is_done; what
-  // the waiter wrote goes by the lock.
+  // Called under the lock. From then on the goroutine takes the lock, too. False: the task is done. acquire: as in
+  // is_done; what the waiter wrote is published by the lock.
   bool announce_timed() noexcept {
     word before = progress.load(rt::acquire);
     while (before != done) {
@@ -68,10 +68,10 @@ class task_state {
 
 namespace {
 
-// The run() that a task belongs to is over: it will never be done by itself.
+// True if the run() that the task belongs to is over: then the task will never be done by itself.
 bool run_is_over(const task_state* t) noexcept { return number_of_run() != t->run; }
 
-// Where the result lies behind the state, which is the alignment of both together.
+// The alignment of state and result together, and the place of the result behind the state.
 std::size_t align_of(const task_type& type) noexcept { return std::max(type.result_align, alignof(task_state)); }
 std::size_t offset_of_result(const task_type& type) noexcept {
   return (sizeof(task_state) + align_of(type) - 1) & ~(align_of(type) - 1);
@@ -124,11 +124,12 @@ bool task_done(const task_state* t) noexcept { return t->is_done() || run_is_ove
 
 namespace {
 
-// Who joins many tasks, one after the other, is woken by the end of each that it has to wait for, and waits for the
-// next at once. Now and then it gives way to all that is ready, and finds them done.
+// A goroutine that joins many tasks, one after the other, is woken by the end of each that it has to wait for, and
+// waits for the next at once. So now and then it gives way to everything that is ready, and then finds those tasks
+// done.
 constexpr std::uint32_t joins_in_a_row = 8;
 
-// Before each wait of a goroutine.
+// Called before each wait of a goroutine. True: it is time to give way.
 bool waits_for_many(rt::M* m) noexcept {
   rt::P* p = m->p.load(rt::relaxed);
   const rt::G* last = std::exchange(p->joins.by, m->g);
@@ -143,7 +144,8 @@ struct wait_commit {
 
 void add_or_ready(rt::G* g, void* arg) noexcept {
   auto& [t, waiter] = *static_cast<wait_commit*>(arg);
-  // acquire: as in is_done, which g does not ask again. release: who readies g sees that it has left its stack.
+  // acquire: as in is_done, which g does not ask again. release: the party that readies g sees that g has left its
+  // stack.
   task_state::word before = t->progress.load(rt::acquire), after;
   do {
     if (before == task_state::done) return rt::ready(g);
@@ -152,8 +154,8 @@ void add_or_ready(rt::G* g, void* arg) noexcept {
   } while (!t->progress.compare_exchange_weak(before, after, rt::release, rt::acquire));  // W
 }
 
-// A goroutine: until t is done. For who has the handle: whether there is a value. Another may find the state gone when
-// it has waited, or has given way.
+// Waits, as a goroutine, until t is done. For the owner of the handle, returns whether there is a value. For another
+// caller the state may be gone after it has waited or given way, so it is not touched then.
 enum class who : bool { has_handle, another };
 template <who Who>
 WEFT_NOINLINE bool wait_for_end(task_state* t) {
@@ -167,7 +169,7 @@ WEFT_NOINLINE bool wait_for_end(task_state* t) {
   });
 }
 
-// False: the time passed.
+// Waits until t is done, or until `deadline`. False: the time has passed.
 bool wait_until(task_state* t, rt::nanos deadline) {
   rt::runtime_scope scope;
   t->mutex.acquire_lock();
@@ -228,12 +230,12 @@ bool task_wait_for(task_state* t, std::int64_t timeout) {
 }
 
 void task_rethrow(task_state* t) {
-  if (t->is_done() && t->exception) std::rethrow_exception(t->exception);  // if it is not, it may be written just now
+  if (t->is_done() && t->exception) std::rethrow_exception(t->exception);  // not done: it may be being written now
   throw goroutine_exited("weft::task: the goroutine ended itself, or its run() was over");
 }
 
 void task_detach(task_state* t) noexcept {
-  // release: who frees the state sees what was written before; acquire: as in is_done.
+  // release: the party that frees the state sees what was written before. acquire: as in is_done.
   if (t->progress.fetch_or(task_state::detached, rt::acq_rel) != task_state::done) return;
   if (std::exception_ptr unseen = t->exception) {
     rt::G unknown;
@@ -274,14 +276,14 @@ bool is_goroutine_exit(std::exception_ptr e) noexcept {
 
 namespace {
 
-// Whether it was detached.
+// Returns whether the task was detached.
 WEFT_NOINLINE bool finish_slow(task_state* t) noexcept {
   rt::runtime_scope scope;
   end_waiter* timed = nullptr;
   task_state::word before;
   for (;;) {
     before = t->progress.load(rt::relaxed);
-    // release: as F1; acquire: what who waits, or has detached it, did before.
+    // release: as in F1. acquire: sees what the waiters, or the party that detached the task, did before.
     if (before & task_state::timed) {
       rt::lock_guard hold(t->mutex);
       if (!(t->progress.load(rt::relaxed) & task_state::timed)) continue;
@@ -304,8 +306,8 @@ WEFT_NOINLINE bool finish_slow(task_state* t) noexcept {
 void task_promise::finish(task_state* t, bool begun, bool has_value) noexcept {
   if (begun) end_locals();
   t->has_value = has_value;
-  // Not if the runtime calls: one that is left behind sleeps for good where it enters that. release: who sees that it
-  // is done sees the result.
+  // Not if there is a request for this thread: a goroutine that is left behind sleeps for good where it enters the
+  // runtime. release: a thread that sees that it is done sees the result.
   task_state::word before = t->progress.load(rt::relaxed);
   if (before == task_state::running && !runtime_has_request() &&
       t->progress.compare_exchange_strong(before, task_state::done, rt::release, rt::relaxed)) {  // F1

@@ -1,15 +1,15 @@
-// Timers and tickers: a channel and a timer of the heaps, tied together by a sequence number.
+// Timers and tickers: a channel and a timer in a heap, tied together by a sequence number.
 //
 // As in Go 1.23, the timer is in a heap only while that matters: it is put there when somebody is about to wait for its
-// channel. Who only looks at the channel reads the clock, and sends itself what is due (timer_catch_up). So a timer
-// that nobody waits for costs no heap operation, from its making over any number of resets to its end. What a heap
-// holds may be left there when nobody waits any more; a ticker leaves it at the first tick that nobody takes.
+// channel. A call that only looks at the channel reads the clock, and sends itself what is due (timer_catch_up). So a
+// timer that nobody waits for costs no heap operation, from its creation over any number of resets to its end. A timer
+// may be left in a heap when nobody waits any more; a ticker leaves the heap at the first tick that nobody takes.
 //
-// The promise is Go 1.23's: after stop() or reset() has returned, no value of the earlier setting is received. The
-// function of a timer runs without any lock of ours; it takes the channel's lock and sends only if the sequence number
-// it was armed with is still the present one. stop and reset change that number, under the same lock, and drop a value
-// that was sent and not received. Whether the setting's value was received is known under that lock, too: `unsent`
-// (nothing was sent yet) or a value in the buffer mean that it was not.
+// The promise is Go 1.23's: after stop() or reset() has returned, no value of the earlier setting is received. A
+// timer's function runs without any lock of ours. It takes the channel's lock, and sends only if the sequence number it
+// was armed with is still the present one. stop and reset change that number under the same lock, and drop a value that
+// was sent but not received. Whether the setting's value was received is known under that lock, too: it was not if
+// `unsent` is set (nothing was sent yet), or if a value is in the buffer.
 
 #include "weft/time.hpp"
 
@@ -58,13 +58,14 @@ void sleep_ns(std::int64_t ns) {
     return;
   }
   rt::runtime_scope scope;
-  std::int64_t deadline = clock_after(ns);  // a sleep is waited out
+  std::int64_t deadline = clock_after(ns);  // by the clock itself: a sleep does expire
   if (!scope.m()) return sleep_as_thread(deadline);
   sleep_as_goroutine(scope, scope.m()->p.load(rt::relaxed)->sleeps.end_of(ns, deadline));
 }
 
-// Timer and channel in one block of memory. The channel's references keep it, among them one that all handles share;
-// when the last is gone the node goes, and the block with it as soon as no heap holds the node any more.
+// Timer and channel in one block of memory. The channel's references keep the block; all handles together hold one of
+// them. When the last reference is gone, the node is let go, and the block is freed as soon as no heap holds the node
+// any more.
 class timer_core {
  public:
   timer_core(std::int64_t ns, std::int64_t period_ns) noexcept
@@ -75,7 +76,7 @@ class timer_core {
     set(ns, period_ns);
   }
 
-  // All that follows: under chan.mutex.
+  // All members below but fire are called under chan.mutex.
 
   void set(std::int64_t ns, std::int64_t period_ns) noexcept {
     when = instant_after(ns < 0 ? 0 : ns);
@@ -83,7 +84,7 @@ class timer_core {
     unsent = true;
   }
 
-  // The value of the present setting was not received; it will not be.
+  // Ends the present setting. True if its value was not received; then it never will be.
   bool disarm() noexcept {
     bool pending = unsent || chan.count.load(rt::relaxed) > 0;
     unsent = false;
@@ -92,7 +93,7 @@ class timer_core {
     return pending;
   }
 
-  // A heap calls fire some time, or does so now and waits for the lock.
+  // True if a heap will call fire, or is calling it now and waits for the lock.
   bool will_fire() const noexcept {
     switch (node.status.load(rt::acquire)) {
       case rt::timer_status::no_status:
@@ -111,13 +112,13 @@ class timer_core {
     }
   }
 
-  // A ticker goes on with the first tick after now.
+  // Moves a ticker on to the first tick after now.
   void skip_to(rt::nanos now) noexcept {
     const rt::nanos late = now - when.at;
     if (late >= 0) when.at = rt::saturating_add(when.at, period * (1 + late / period));
   }
 
-  // The value that was due, `when`; from then on the next one is.
+  // Returns the value that was due, `when`. From then on the next tick is due.
   time_point take_due(rt::nanos now) noexcept {
     time_point value{std::chrono::nanoseconds(when.at)};
     if (period == 0) {
@@ -128,7 +129,7 @@ class timer_core {
     return value;
   }
 
-  // Sends it; a pending tick is not doubled.
+  // Sends the value that is due. If a tick is pending already, it does not become two.
   waiter* send(rt::nanos now) noexcept {
     time_point value = take_due(now);
     waiter* to_wake = nullptr;
@@ -141,8 +142,9 @@ class timer_core {
     waiter* to_wake;
     {
       rt::lock_guard hold(t->chan.mutex);
-      // Stopped or reset meanwhile, or sent already by somebody who looked. The clock decides, not the instant that the
-      // heap says was due: a ticker's instant skips ticks by a later clock than the heap, and may be ahead of that.
+      // The timer was stopped or reset meanwhile, or a look at the channel has sent the value already. Below, the clock
+      // decides, not the instant that the heap says was due: a ticker may have skipped ticks by a later look at the
+      // clock than the heap's, and then `when` is ahead of the heap's instant.
       if (fired_seq != t->seq || !t->unsent) return;
       rt::nanos now = rt::nanotime();
       if (now < t->when.at) return;
@@ -170,8 +172,8 @@ class timer_core {
 void timer_catch_up(chan_core* c) noexcept {
   timer_core* t = c->timer;
   if (!t->unsent) return;
-  // Whoever waits was here before, and has the heap send it. Only for a thread that waits across the end of a run() no
-  // heap does; it looks again by itself.
+  // A waiter was here before, and has the heap send it the value. The exception is a foreign thread that waits across
+  // the end of a run(): no heap does that for it, and it looks again by itself.
   const waiter* w = c->receivers.first_alive();
   if (w && (t->will_fire() || w->g->kind != rt::g_kind::foreign)) return;
   if (c->count.load(rt::relaxed) > 0) {
@@ -186,7 +188,7 @@ void timer_catch_up(chan_core* c) noexcept {
 
 std::uint64_t timer_begin_wait(chan_core* c) {
   timer_core* t = c->timer;
-  const std::uint64_t run = rt::present_run();  // before it is put into a heap, and not that of the next one
+  const std::uint64_t run = rt::present_run();  // before put_into_heap: a later read may give the next run()'s number
   if (t->unsent && !t->will_fire()) t->put_into_heap();
   return run;
 }

@@ -1,14 +1,14 @@
 // The end of an exception that nobody catches: the report, then std::terminate.
 //
-// The C++ runtime unwinds in two phases. It first looks for a handler, and only if there is one does it leave frames. A
-// `catch (unhandled&)` at the bottom of a goroutine is asked in that first phase whether it is one, after every other
-// handler of the goroutine was: then nobody catches the exception, and its frames are all still there. That question,
-// type_info::__do_catch of the type in the clause, is where the report is made, with the trace of the throw. The answer
-// is no. So there is no handler, and std::terminate is called in `throw`, as for a thread, and a core file or a
-// debugger shows where that was.
+// The C++ runtime unwinds in two phases. It first looks for a handler, and leaves frames only if there is one. In that
+// first phase, a `catch (unhandled&)` at the bottom of a goroutine is asked whether it is a handler, after every other
+// handler of the goroutine was asked. So nobody else catches the exception, and its frames are all still there. The
+// question, type_info::__do_catch of the type in the clause, is where the report is made, with the trace of the throw.
+// The answer is no. So there is no handler, and std::terminate is called in `throw`, as for a thread, and a core file
+// or a debugger shows where that was.
 //
-// libc++'s type_info has no such question. There a goroutine catches everything at its bottom (go.cpp), and the report
-// is made with no trace of the throw.
+// libc++'s type_info has no such function. There a goroutine catches everything at its bottom (go.cpp), and the report
+// is made without the trace of the throw.
 
 #include "api/src/goroutine.hpp"
 #include "runtime/fatal.hpp"
@@ -32,7 +32,7 @@ enum class thrown_at : bool { elsewhere, in_this_stack };
 
 #if !defined(_LIBCPP_VERSION)
 
-// The functions of the C++ runtime by which an exception sets out, or ends.
+// True for the functions of the C++ runtime in which an exception sets out or ends.
 bool throws(const char* function) noexcept {
   for (const char* name : {"__cxa_throw", "__cxa_rethrow", "__cxa_call_terminate",
                            "_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE", "_ZSt9terminatev"}) {
@@ -41,7 +41,7 @@ bool throws(const char* function) noexcept {
   return false;
 }
 
-// Without the unwinder's frames, if they are found.
+// Writes the trace of the throw, without the unwinder's frames if they are found.
 void write_throw_site(rt::report& out) noexcept {
   rt::trace* t = out.scratch();
   if (!t) return;
@@ -70,7 +70,7 @@ WEFT_NOINLINE void write_report(const std::type_info* type, const char* what, th
   out.started_by(g->spawn_pc);
 }
 
-// The thread's exception has its report, and std::terminate follows.
+// Set once this thread's exception was reported; std::terminate follows.
 constinit thread_local bool reported = false;
 
 void report_uncaught(const std::type_info* type, const char* what, thrown_at where,
@@ -87,9 +87,9 @@ const char* what_of(const std::exception& e) noexcept {
 
 #if !defined(_LIBCPP_VERSION)
 
-// `object` points to what was thrown, of type `type`.
+// `object` points to what was thrown, of type `type`. Returns null if that is not a std::exception.
 const char* what_of(const std::type_info* type, void* object) noexcept {
-  if (!typeid(std::exception).__do_catch(type, &object, 1)) return nullptr;  // else it points to the base
+  if (!typeid(std::exception).__do_catch(type, &object, 1)) return nullptr;  // now it points to the base
   return what_of(*static_cast<std::exception*>(object));
 }
 
@@ -99,7 +99,7 @@ const char* what_of(const std::type_info* type, void* object) noexcept {
 
 #if !defined(_LIBCPP_VERSION)
 
-// Not in the unnamed namespace, which would keep the object below from other files.
+// Not in the unnamed namespace, which would hide the object below from other files.
 class unhandled_type final : public std::type_info {
  public:
   unhandled_type() noexcept : std::type_info("N4weft6detail9unhandledE") {}
@@ -107,13 +107,13 @@ class unhandled_type final : public std::type_info {
  private:
   bool __do_catch(const std::type_info* type, void** object, unsigned) const override {
     report_uncaught(type, what_of(type, *object), thrown_at::in_this_stack);
-    // pthread_exit() and pthread_cancel() look for no handler, and end a thread of the runtime.
+    // pthread_exit() and pthread_cancel() do not look for a handler, and would end a thread of the runtime.
     if (*type == typeid(abi::__forced_unwind)) std::terminate();
     return false;
   }
 };
 
-// The name by which the compiler refers to typeid(unhandled), whose virtual destructor is defined nowhere.
+// The compiler refers to typeid(unhandled) by this name; unhandled's virtual destructor is defined nowhere.
 extern unhandled_type type_of_unhandled __asm__("_ZTIN4weft6detail9unhandledE");
 unhandled_type type_of_unhandled;
 
@@ -137,11 +137,11 @@ void report_exception(const std::exception_ptr& e, thrown_at where, const rt::G*
 
 constinit rt::atomic<std::terminate_handler> handler_before{nullptr};
 
-// An exception may meet a `noexcept` on its way: a stop callback's, a destructor's. The search for a handler ends there
-// then, and nobody asks at the bottom of the goroutine.
+// An exception may meet a `noexcept` on its way, such as that of a stop callback or a destructor. Then the search for a
+// handler ends there, and the handler at the bottom of the goroutine is not asked. The report is made here instead.
 [[noreturn]] void report_and_terminate() noexcept {
   static constinit thread_local bool entered = false;
-  if (std::exchange(entered, true)) std::abort();  // the program's handler throws, or calls the one it found: this
+  if (std::exchange(entered, true)) std::abort();  // the program's handler throws, or calls this one
   std::exception_ptr e = std::current_exception();
   if (rt::this_m() && !reported && e) report_exception(e, thrown_at::in_this_stack);
   handler_before.load(rt::relaxed)();
@@ -151,7 +151,8 @@ constinit rt::atomic<std::terminate_handler> handler_before{nullptr};
 }  // namespace
 
 terminate_watch::terminate_watch() noexcept {
-  // It may be ours: the program set its own during an earlier run(), and put back what it had found.
+  // The handler that was set before may be ours: the program set its own during an earlier run(), and later put ours
+  // back.
   const std::terminate_handler h = std::set_terminate(report_and_terminate);
   if (h != report_and_terminate) handler_before.store(h, rt::relaxed);
 }

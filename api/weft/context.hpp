@@ -1,10 +1,11 @@
-// Cancellation: a context says whether work should go on, until when, and carries values along.
+// Cancellation: a context says whether work should go on, and until when, and it carries values.
 //
 //   auto [ctx, cancel] = weft::with_timeout(parent, 2s);
 //   weft::select(weft::on_recv(answers, use), weft::on_recv(ctx.done(), give_up));
 //
-// Contexts form a tree. Cancelling one cancels everything below it; what is above is not concerned. A context is a
-// handle: copies share it, and all members of one handle may be called anywhere and by several at once.
+// Contexts form a tree. Cancelling a context cancels everything below it, and nothing above it. A `context` is a
+// handle: copies share the context. All members of one handle may be called anywhere, and by several goroutines or
+// threads at once.
 //
 //                     err()                  done()    deadline()          cancelled by
 //   background()      never set              nil       none                nobody
@@ -13,10 +14,11 @@
 //   with_deadline     or timed_out           closes    the earlier one     the deadline as well
 //   with_value        its parent's, in everything
 //
-// What is destroyed: the last handle frees the context. The `cancel` that belongs to it cancels when it is destroyed.
+// The last handle frees the context. The `cancel` that belongs to a context cancels it when it is destroyed.
 //
-// A deadline may outlive the run() in which it was set. One that passes while nothing runs is seen by whoever asks next
-// (err, done, a context below); a thread that waits for done() across the end of a run() is woken only by a cancel.
+// A deadline may outlive the run() in which it was set. If it passes while no runtime is running, the next call that
+// asks sees it (err, done, a context below). A thread that waits for done() across the end of a run() is woken only by
+// a cancel.
 #pragma once
 
 #include <weft/chan.hpp>
@@ -48,16 +50,17 @@ class context_node;
 WEFT_API void context_retain(context_node* n) noexcept;
 WEFT_API void context_release(context_node* n) noexcept;
 
-// Below `parent`, which may be null: cancellable, with two references. std::bad_alloc, std::logic_error.
+// Makes a cancellable node below `parent`, which may be null, with two references. Throws std::bad_alloc and
+// std::logic_error.
 WEFT_API context_node* context_make(context_node* parent, std::int64_t deadline);
 WEFT_API void context_cancel(context_node* n, std::exception_ptr cause) noexcept;
 
-// Takes `value` over if it does not throw std::bad_alloc. One reference.
+// Makes a node with a value, with one reference. Takes over `value`, unless it throws std::bad_alloc.
 WEFT_API context_node* context_make_value(context_node* parent, const void* key, void* value,
                                           void (*destroy)(void*) noexcept);
 WEFT_API const void* context_value(const context_node* n, const void* key) noexcept;
 
-WEFT_API chan_core* context_done(context_node* n);  // one reference
+WEFT_API chan_core* context_done(context_node* n);  // the caller gets one reference
 WEFT_API std::error_code context_err(const context_node* n) noexcept;
 WEFT_API std::exception_ptr context_cause(const context_node* n);
 WEFT_API std::int64_t context_deadline(const context_node* n) noexcept;
@@ -87,8 +90,8 @@ class context_ref {
   context_node* node_ = nullptr;
 };
 
-// Its address says which key it is: one in all files of a process, if Key is. A plugin shares the program's if that is
-// linked with -rdynamic, or a library that both use has the key.
+// The address of `tag` identifies the key. It is the same in all files of a process if Key is the same type. A plugin
+// shares the program's tag if the program is linked with -rdynamic, or if the key is in a library that both use.
 template <class Key>
 struct WEFT_API context_key {
   static inline const char tag = 0;
@@ -98,30 +101,32 @@ struct WEFT_API context_key {
 
 class context {
  public:
-  // The background: never cancelled, carries nothing. Also what a moved-from context is.
+  // Makes the background context, which is never cancelled and carries nothing. A moved-from context is that, too.
   context() noexcept = default;
 
-  // Closed when the context is cancelled; nothing is ever sent. Nil for a context that cannot be cancelled. The first
-  // call makes the channel: std::bad_alloc.
+  // Returns a channel that is closed when the context is cancelled; nothing is ever sent on it. It is nil for a context
+  // that cannot be cancelled. The first call makes the channel, and may throw std::bad_alloc.
   recv_chan<void> done() const {
     return node() ? recv_chan<void>::adopt(detail::context_done(node())) : recv_chan<void>(nil);
   }
 
-  // No error as long as the context is not cancelled; then std::errc::operation_canceled or std::errc::timed_out.
+  // Returns no error as long as the context is not cancelled; then std::errc::operation_canceled or
+  // std::errc::timed_out.
   std::error_code err() const noexcept { return node() ? detail::context_err(node()) : std::error_code(); }
 
-  // Why it was cancelled: what was given to cancel, here or above; else a std::system_error with err(). Null while it
-  // is not cancelled.
+  // Returns why the context was cancelled: what was passed to cancel(), here or above, or else a std::system_error with
+  // err(). Null while it is not cancelled.
   std::exception_ptr cause() const { return node() ? detail::context_cause(node()) : nullptr; }
 
-  // When it will be cancelled at the latest, if that is known.
+  // Returns when the context will be cancelled at the latest; nullopt if there is no deadline.
   std::optional<time_point> deadline() const noexcept {
     const std::int64_t ns = node() ? detail::context_deadline(node()) : detail::never_ns;
     if (ns == detail::never_ns) return std::nullopt;
     return time_point(std::chrono::duration_cast<time_point::duration>(std::chrono::nanoseconds(ns)));
   }
 
-  // The value that with_value<Key> put here, or next above. Null: there is none. It lives as long as the context.
+  // Returns the value that with_value<Key> put here, or else the next one above. Null: there is none. The value lives
+  // as long as the context.
   template <class Key>
   const typename Key::value_type* value() const noexcept {
     if (!node()) return nullptr;
@@ -129,11 +134,11 @@ class context {
   }
 
 #if defined(__cpp_lib_jthread)
-  // For code written for the standard's cancellation. Stop callbacks run in the cancel() that comes first (or in a
-  // goroutine, when a deadline passes), after the whole tree below is cancelled; each token says so from when its
-  // callbacks begin, and a cancel() that comes second does not wait for that. They must not wait for anything:
-  // std::stop_callback knows threads, not goroutines. Cannot be cancelled: a token that can never be stopped.
-  // std::bad_alloc.
+  // Returns a token for code that was written for the standard's cancellation. Stop callbacks run in the first
+  // cancel(), or in a goroutine if a deadline passes, after the whole tree below is cancelled. Each token says that it
+  // is stopped from when its callbacks begin; a second cancel() does not wait for that. Stop callbacks must not wait
+  // for anything: std::stop_callback knows threads, not goroutines. For a context that cannot be cancelled, the token
+  // can never be stopped. Throws std::bad_alloc.
   std::stop_token stop_token() const { return node() ? detail::context_stop_token(node()) : std::stop_token(); }
 #endif
 
@@ -146,9 +151,9 @@ class context {
   detail::context_ref ref_{};
 };
 
-// Cancels one context. Callable anywhere, also several times and by several at once: only the first call counts. When a
-// call returns, the context and everything below it is cancelled. Cancels when it is destroyed or
-// assigned to, too.
+// Cancels one context when it is called, and also when it is destroyed or assigned to. It may be called anywhere,
+// several times, and by several goroutines or threads at once; only the first call counts. When any of the calls
+// returns, the context and everything below it is cancelled.
 class [[nodiscard]] cancel_function {
  public:
   cancel_function() noexcept = default;
@@ -163,7 +168,7 @@ class [[nodiscard]] cancel_function {
 
   void operator()() const noexcept { (*this)(nullptr); }
 
-  // With what cause() gives from then on.
+  // Cancels the context; from then on its cause() returns `cause`.
   void operator()(std::exception_ptr cause) const noexcept {
     if (ref_.get()) detail::context_cancel(ref_.get(), std::move(cause));
   }
@@ -179,9 +184,9 @@ class [[nodiscard]] cancel_function {
   detail::context_ref ref_{};
 };
 
-// The member `ctx` of a `cancellable`: converts to a context and has its members, but not while it is part of a
-// temporary, which would cancel it at the end of the expression: with_cancel(parent).ctx cannot be used. It is const
-// there, which tells it from one that is moved along, as an argument of go().
+// The member `ctx` of a `cancellable`. It converts to a context and has the members of one, but not while it is part of
+// a temporary, which would cancel it at the end of the expression: with_cancel(parent).ctx cannot be used. The member
+// is const, which distinguishes that case from a cancellable_ctx that is moved along, such as an argument of go().
 class cancellable_ctx {
  public:
   explicit cancellable_ctx(context c) noexcept : ctx_(std::move(c)) {}
@@ -221,8 +226,9 @@ class cancellable_ctx {
   mutable context ctx_;  // a `cancellable` may be assigned to
 };
 
-// What with_cancel and its like return: use it as `auto [ctx, cancel] = ...` (a context and a cancel_function), or
-// keep it and use its members. Made by default: the background, and a cancel that does nothing.
+// What with_cancel, with_deadline and with_timeout return. Use it as `auto [ctx, cancel] = ...` (a context and a
+// cancel_function), or keep it and use its members. A default-constructed one is the background, with a cancel that
+// does nothing.
 struct [[nodiscard]] cancellable {
   const cancellable_ctx ctx;
   cancel_function cancel;
@@ -271,29 +277,30 @@ inline cancellable make_cancellable(const context& parent, std::int64_t deadline
 }
 }  // namespace detail
 
-// Never cancelled, carries nothing: the root of every tree.
+// Returns the background context, which is never cancelled and carries nothing: the root of every tree.
 inline context background() noexcept { return context(); }
 
-// A context below parent that can be cancelled. std::bad_alloc.
+// Makes a context below parent that can be cancelled. Throws std::bad_alloc.
 inline cancellable with_cancel(const context& parent) { return detail::make_cancellable(parent, detail::never_ns); }
 
-// The same, and it is cancelled with std::errc::timed_out at tp, if that is before the parent's deadline. A past
-// point: it is cancelled already. Needs a running runtime, unless the parent ends it earlier or tp has passed:
-// std::logic_error.
+// As with_cancel, but the context is also cancelled at tp, with std::errc::timed_out, if that is before the parent's
+// deadline. If tp has passed, it is cancelled already. Needs a running runtime, unless the parent's deadline is
+// earlier, the parent is cancelled already, or tp has passed; otherwise it throws std::logic_error.
 template <class Duration>
 cancellable with_deadline(const context& parent,
                           const std::chrono::time_point<std::chrono::steady_clock, Duration>& tp) {
   return detail::make_cancellable(parent, detail::to_ns(tp));
 }
 
-// The same, d from now.
+// As with_deadline, d from now.
 template <class Rep, class Period>
 cancellable with_timeout(const context& parent, const std::chrono::duration<Rep, Period>& d) {
   return detail::make_cancellable(parent, detail::deadline_in(d));
 }
 
-// A context below parent that carries a value: struct Key { using value_type = V; };  Key is only a name.
-// std::bad_alloc.
+// Makes a context below parent that carries a value of type V. Key is only a name for it, defined as
+//   struct Key { using value_type = V; };
+// Throws std::bad_alloc.
 template <class Key, class V = typename Key::value_type>
 context with_value(const context& parent, V&& v) {
   using value_type = typename Key::value_type;

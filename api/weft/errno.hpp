@@ -1,11 +1,12 @@
-// errno for goroutines: it may be used before and after a suspension in one function.
+// errno for goroutines: one function may use it before and after a suspension.
 //
-// Each goroutine has its own errno. But <errno.h> promises compilers that its address never changes within a function,
-// so they keep it, and after a suspension that is the errno of a thread on which the goroutine does not run any more.
-// Here errno is what a function without that promise returns; a few nanoseconds for each use.
+// Each goroutine has its own errno. But <errno.h> promises the compiler that the address of errno never changes within
+// a function. So the compiler keeps the address, and after a suspension that may be the errno of a thread on which the
+// goroutine no longer runs. Here errno goes through a function without that promise; each use costs a few nanoseconds.
 //
-// Every header of weft includes this one. A file that includes none, and calls functions that may suspend:
-// -include weft/errno.hpp. Who never uses errno like that, and wants it as <errno.h> has it: -DWEFT_SAFE_ERRNO=0.
+// Every header of weft includes this one. Compile a file that includes none of them, but calls functions that may
+// suspend, with -include weft/errno.hpp. To keep errno as <errno.h> defines it, for code that never uses it across a
+// suspension, compile with -DWEFT_SAFE_ERRNO=0.
 #pragma once
 
 #include <weft/detail/config.hpp>

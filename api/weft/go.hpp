@@ -18,12 +18,13 @@ namespace weft {
 // weft::go({.name = "worker", .stack_size = 1 << 20}, f);
 struct go_options {
   std::string_view name = {};  // shown in dumps; the first 23 bytes are kept
-  std::size_t stack_size = 0;  // bytes; 0: as options::stack_size
+  std::size_t stack_size = 0;  // bytes; 0: options::stack_size
 };
 
 namespace detail {
 
-// A goroutine that is being made. A small closure lies in its header, one of up to 2 KiB on its own stack.
+// A goroutine that is being made. A small closure lies in the goroutine's header, a larger one (up to 2 KiB) on its own
+// stack.
 struct new_goroutine {
   void* handle;
   void* closure;
@@ -34,8 +35,9 @@ WEFT_API void spawn_abort(new_goroutine g) noexcept;
 WEFT_API void spawn_commit(new_goroutine g, void (*entry)(void*)) noexcept;
 WEFT_API void end_locals() noexcept;  // destroys the calling goroutine's local<T>s
 
-// A member between the one that says that the goroutine has ended and its closure. Members are destroyed in reverse
-// order: first the closure, then its local<T>s (here), and then it is said.
+// Destroys the goroutine's local<T>s. It is declared after the member that announces the goroutine's end, and before
+// the closure. Members are destroyed in reverse order: first the closure, then (here) the local<T>s, then the
+// announcement.
 class locals_scope {
  public:
   locals_scope() noexcept = default;
@@ -44,13 +46,13 @@ class locals_scope {
   ~locals_scope() {
     if (begun_) end_locals();
   }
-  void begin() noexcept { begun_ = true; }  // by the goroutine itself: it may never begin
+  void begin() noexcept { begun_ = true; }  // called by the goroutine itself, which may never begin
 
  private:
   bool begun_ = false;
 };
 
-// f and its arguments, decayed as std::thread does.
+// f and its arguments, decay-copied as std::thread does.
 template <class F, class... Args>
 struct closure {
   template <class G, class... As>
@@ -71,7 +73,7 @@ inline constexpr std::size_t max_closure_on_stack = 2048;
 template <class C>
 inline constexpr bool fits_stack = sizeof(C) <= max_closure_on_stack && alignof(C) <= 256;
 
-// Makes a C(args...) in g, and starts it: it runs C::operator() and destroys C at the end.
+// Constructs C(args...) in g and starts g, which calls C::operator() and then destroys the C.
 template <class C, class... A>
 [[gnu::always_inline]] inline void start_in(new_goroutine g, A&&... args) {
   if constexpr (std::is_nothrow_constructible_v<C, A...>) {
@@ -102,8 +104,8 @@ struct boxed {
   std::unique_ptr<C> c;
 };
 
-// Starts a goroutine that runs C(args...)() and destroys it at the end. Inlined, so that spawn_begin's return address
-// lies in the function that started the goroutine: dumps show it.
+// Starts a goroutine that calls C(args...)() and then destroys the C. Always inlined, so that spawn_begin's return
+// address lies in the function that started the goroutine: dumps show that address.
 template <class C, class... A>
 [[gnu::always_inline]] inline void start(const go_options& o, const char* what, A&&... args) {
   if constexpr (fits_stack<C>) {
@@ -122,9 +124,10 @@ concept startable =
 
 }  // namespace detail
 
-// Runs f(args...) in a new goroutine; arguments are decay-copied, as std::thread does. Anywhere while a runtime is
-// running (std::logic_error else). No memory for it: std::bad_alloc, and nothing was started. An exception that leaves
-// f ends the process with a report. The closure is destroyed when f has returned.
+// Runs f(args...) in a new goroutine. The arguments are decay-copied, as std::thread does. Anywhere, while a runtime is
+// running; otherwise it throws std::logic_error. Throws std::bad_alloc if there is no memory for the goroutine; then
+// nothing was started. An exception that leaves f ends the process with a report. The closure is destroyed when f has
+// returned.
 template <class F, class... Args>
   requires detail::startable<F, Args...>
 [[gnu::always_inline]] inline void go(F&& f, Args&&... args) {

@@ -1,7 +1,7 @@
 // Input and output in general: buffers, waiting for descriptors, signals.
 //
-// Here and in net.hpp *anywhere* means: from a goroutine, or from any other thread of the process (which then blocks as
-// a thread). What has to wait needs a running runtime: without one it throws std::logic_error.
+// Here and in net.hpp, *anywhere* means: from a goroutine, or from any other thread of the process, which then blocks
+// as a thread. A call that has to wait needs a running runtime; without one it throws std::logic_error.
 #pragma once
 
 #include <weft/chan.hpp>
@@ -36,7 +36,7 @@ template <class R>
 concept writable_byte_range =
     byte_range<R> && !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
 
-// An array of char is text up to its terminating zero, and no range of bytes.
+// An array of char is taken as text up to its terminating zero, not as a range of bytes.
 template <class T>
 concept char_like = std::same_as<T, char> || std::same_as<T, char8_t>;
 template <class R>
@@ -47,7 +47,8 @@ concept char_pointer = std::is_pointer_v<P> && char_like<std::remove_const_t<std
 }  // namespace detail
 
 // Memory to read into: std::span<std::byte>, std::span<char>, or any contiguous range of bytes that can be written to
-// (an array, a std::vector<char>, a std::string with its present size). It refers, it does not own.
+// (an array, a std::vector<char>, a std::string with its present size). A buffer refers to the memory; it does not own
+// it.
 class mutable_buffer {
  public:
   constexpr mutable_buffer() noexcept = default;
@@ -65,14 +66,14 @@ class mutable_buffer {
   std::size_t size_ = 0;
 };
 
-// Memory to write from: std::span of bytes, std::string_view, or any contiguous range of bytes. A `const char*`, and so
-// a string literal or an array of char, is text up to its terminating zero, or the array's end; for a whole array say
-// std::span(array).
+// Memory to write from: a std::span of bytes, a std::string_view, or any contiguous range of bytes. A `const char*`,
+// and so also a string literal or an array of char, is text up to its terminating zero, or up to the array's end. To
+// write a whole array, pass std::span(array).
 class const_buffer {
  public:
   constexpr const_buffer() noexcept = default;
   constexpr const_buffer(const void* data, std::size_t size) noexcept : data_(data), size_(size) {}
-  template <detail::char_pointer P>  // a template, or it would be preferred to the array's
+  template <detail::char_pointer P>  // a template; otherwise it would be preferred to the constructor for arrays
   constexpr const_buffer(P text) noexcept
       : const_buffer(text, std::char_traits<std::remove_const_t<std::remove_pointer_t<P>>>::length(text)) {}
   template <detail::char_like C, std::size_t N>
@@ -98,22 +99,25 @@ namespace detail {
 WEFT_API std::error_code wait_fd(int fd, bool writable, std::int64_t deadline_ns);
 }
 
-// --- any descriptor that polls: a pipe, a terminal, a timerfd, a socket of another library
+// --- any descriptor that can be polled: a pipe, a terminal, a timerfd, a socket of another library
 
-// Waits until fd can be read from (also: end of file, an error) without blocking, or `deadline`. The descriptor is
-// registered for this call and forgotten afterwards, so it may be used and closed in any way later; closing it during
-// the call does no harm, and the call goes on waiting for what was open. Several may wait for one descriptor. If this
-// process has no number to spare for a copy, the call looks at fd every 20 ms instead.
-// Regular files are always ready. fd may be blocking or not; it stays as it is.
-// Returns: none; std::errc::timed_out when the deadline passed (also if fd is ready by now);
-// std::errc::bad_file_descriptor; std::errc::operation_canceled when run() ends while a thread that is no goroutine
-// waits; what the system said. No memory to wait with: std::bad_alloc. Anywhere.
+// Waits until fd can be read from without blocking (end of file and errors count, too), or until `deadline`. The
+// descriptor is registered for this call and forgotten afterwards, so it may be used and closed in any way later.
+// Closing it during the call does no harm: the call goes on waiting for the file that was open. Several calls may wait
+// for one descriptor at a time. Each call registers a copy of the descriptor; if the process has no descriptor left for
+// the copy, the call looks at fd every 20 ms instead. Regular files are always ready. fd may be blocking or not, and
+// stays as it is. Anywhere.
+//
+// Returns no error when fd is ready. Returns std::errc::timed_out if the deadline has passed, even if fd is ready by
+// then; std::errc::bad_file_descriptor if fd is not open; std::errc::operation_canceled if run() ends while a thread
+// that is not a goroutine waits; otherwise the system's error. Throws std::bad_alloc if there is no memory to wait
+// with.
 inline std::error_code wait_readable(int fd) { return detail::wait_fd(fd, false, weft::detail::never_ns); }
 inline std::error_code wait_readable(int fd, weft::detail::any_point deadline) {
   return detail::wait_fd(fd, false, deadline.ns());
 }
 
-// The same until fd can be written to.
+// Waits in the same way until fd can be written to.
 inline std::error_code wait_writable(int fd) { return detail::wait_fd(fd, true, weft::detail::never_ns); }
 inline std::error_code wait_writable(int fd, weft::detail::any_point deadline) {
   return detail::wait_fd(fd, true, deadline.ns());
@@ -121,22 +125,26 @@ inline std::error_code wait_writable(int fd, weft::detail::any_point deadline) {
 
 // --- signals
 
-// A channel that receives the number of each of these signals as it arrives, instead of what the signal would do:
+// Returns a channel that receives the number of each of these signals when it arrives. The signal then has no other
+// effect:
 //
 //     weft::chan<int> stop = weft::io::signal_channel({SIGINT, SIGTERM});
 //     weft::select(weft::on_recv(stop, [](std::optional<int> s) { ... }), ...);
 //
-// The channel buffers 16; what arrives while it is full is dropped. Several channels may ask for the same signal: each
-// receives it. It lasts until stop_signals(c), also when no handle is left and when run() has ended; while it does,
-// the deadlock check is silent. The child of a fork() receives nothing until it calls this, too. Anywhere, also with no
-// runtime running. Nonsense or a signal that cannot be caught (SIGKILL): std::system_error with
-// std::errc::invalid_argument; no descriptors or threads: std::system_error, or with ec a nil channel. No memory:
-// std::bad_alloc.
+// The channel buffers 16 signals; a signal that arrives while it is full is dropped. Several channels may ask for the
+// same signal, and each of them receives it. This lasts until stop_signals(c), even if no handle to the channel is left
+// and after run() has ended. As long as it lasts, the deadlock check keeps silent. The child of a fork() receives
+// nothing until it calls this function itself. Anywhere, also while no runtime is running.
+//
+// An empty list, a number that is not a signal, and a signal that cannot be received in this way (SIGKILL, SIGSEGV) are
+// std::errc::invalid_argument. If there are no descriptors or threads left, the error is the system's. An error is
+// thrown as std::system_error; the form with ec sets ec instead and returns a nil channel. Throws std::bad_alloc if
+// there is no memory.
 [[nodiscard]] WEFT_API chan<int> signal_channel(std::initializer_list<int> numbers);
 [[nodiscard]] WEFT_API chan<int> signal_channel(std::initializer_list<int> numbers, std::error_code& ec);
 
-// Ends that: closes the channel; a signal that nobody asks for any more does again what it did before. A channel
-// that did not come from signal_channel, or was stopped before: nothing happens. Anywhere.
+// Stops delivering signals to c, and closes it. A signal that no other channel asks for has the effect again that it
+// had before. Does nothing if c did not come from signal_channel or was stopped before. Anywhere.
 WEFT_API void stop_signals(const chan<int>& c);
 
 }  // namespace weft::io

@@ -1,39 +1,41 @@
-// Networking: TCP, unix and UDP sockets that look blocking and park only the goroutine.
+// Networking: TCP, unix and UDP sockets with blocking calls that park only the goroutine.
 //
 // What holds for all of them:
 //
-//   who may call          anywhere: from a goroutine, or from another thread while a runtime is running, which then
-//                         blocks as a thread. Without a running runtime, std::logic_error from what opens, accepts,
-//                         sets a deadline or has to wait.
-//   errors                every call that can fail throws std::system_error, or, in the form with a trailing
-//                         std::error_code&, sets that and does not throw (but std::bad_alloc and std::logic_error).
-//       timed_out               the deadline has passed, also if data is ready
-//       operation_canceled      closed by another goroutine while this call was waiting; or it waits in a thread that
-//                               is no goroutine, and run() ends
-//       bad_file_descriptor     closed before the call
+//   who may call          anywhere: from a goroutine, or, while a runtime is running, from another thread, which then
+//                         blocks as a thread. While no runtime is running, calls that open, accept, set a deadline or
+//                         have to wait throw std::logic_error.
+//   errors                a call that can fail throws std::system_error. The form with a trailing std::error_code& sets
+//                         that instead; it throws nothing but std::bad_alloc and std::logic_error.
+//       timed_out               the deadline has passed, even if data is ready
+//       operation_canceled      the object was closed by another goroutine while this call was waiting; or run() ended
+//                               while the call was waiting in a thread that is not a goroutine
+//       bad_file_descriptor     the object was closed before the call
 //       invalid_argument        malformed address
-//       connection_reset, broken_pipe   the peer is gone; there is never a SIGPIPE. A write on a unix_stream that waits
-//                               for room is not told by the system if the peer shuts down nothing but its reading
-//   sharing               one goroutine may read while another writes. Several readers take turns, so do several
+//       connection_reset, broken_pipe   the peer is gone; there is never a SIGPIPE. If a write on a unix_stream waits
+//                               for room, and the peer shuts down only its reading, the system does not tell the writer
+//   sharing               one goroutine may read while another writes. Several readers take turns, and so do several
 //                         writers: whole write()s do not mix. Moving, assigning and destroying an object needs the
-//                         usual care; calls that already wait in it are safe from all of these.
-//   close, destruction    wake every waiting call with operation_canceled. The descriptor is closed when the last
-//                         call has left it, so none ever touches a number that was given out again; close() and the
-//                         destructor wait for that, a second at most. So where main() owns what others wait in, its
-//                         end throws in them: they take the error code, or are waited for first.
-//   deadlines             a point in time, for all calls that follow and for one that waits now; a past one wakes it at
-//                         once, time_point::max() means none. No call fails before it, and who waits is woken
-//                         within microseconds where a processor is free; an accept() while the process has no
-//                         descriptor left, and its close(), within 20 ms.
-//   Boost                 a stream is a SyncReadStream and a SyncWriteStream of Boost.Asio, and the next layer of a
-//                         websocket::stream of Beast's: read_some and write_some also take Asio's buffer sequences, and
+//                         usual care; these do no harm to calls that already wait in the object.
+//   close, destruction    wake every waiting call with operation_canceled. The descriptor is closed when the last call
+//                         has left it, so no call ever uses a number that was given out again. close() and the
+//                         destructor wait for that, for at most a second. If main() owns objects that other goroutines
+//                         wait in, the end of main() makes their calls throw: use the forms with an error code there,
+//                         or wait for these goroutines first.
+//   deadlines             a deadline is a point in time. It holds for all calls that follow, and for a call that waits
+//                         now. A past point wakes that call at once; time_point::max() means none. No call fails before
+//                         its deadline. A waiting call is woken within microseconds of it if a processor is free; an
+//                         accept() that waits because the process has no descriptor left, within 20 ms of its deadline
+//                         or of close().
+//   Boost                 a stream is a SyncReadStream and a SyncWriteStream of Boost.Asio, and may be the next layer
+//                         of Beast's websocket::stream. read_some and write_some also take Asio's buffer sequences and
 //                         boost::system::error_code, which then compares with boost::asio::error: eof, timed_out,
 //                         operation_aborted (closed by another goroutine), bad_descriptor, connection_reset, ...
 //                         Without an error code they throw std::system_error. Nothing of Boost is included here; its
-//                         headers may come first or later. Asynchronous calls there are none. Beast uses much stack:
-//                         give such goroutines a stack_size of 1 MiB.
-//   addresses             "host:port", "1.2.3.4:80", "[::1]:80", ":80" (every interface to bind to, this machine to
-//                         connect to). The port may be a service's name, the host a name to be resolved.
+//                         headers may come before or after. There are no asynchronous calls. Beast uses much stack:
+//                         give its goroutines a stack_size of 1 MiB.
+//   addresses             "host:port", "1.2.3.4:80", "[::1]:80", or ":80" (to bind: every interface; to connect: this
+//                         machine). The port may be the name of a service, and the host a name to be resolved.
 #pragma once
 
 #include <weft/detail/asio.hpp>
@@ -64,9 +66,9 @@ namespace weft::net {
 using io::const_buffer;
 using io::mutable_buffer;
 
-// What std::errc has no name for.
+// Errors for which std::errc has no name.
 enum class error {
-  eof = 1,         // the stream ended where more was needed
+  eof = 1,         // the stream ended where more data was needed
   host_not_found,  // the name has no address
   try_again,       // the name server did not answer
   no_recovery,     // name resolution failed for good
@@ -74,17 +76,17 @@ enum class error {
 WEFT_API const std::error_category& error_category() noexcept;
 inline std::error_code make_error_code(error e) noexcept { return {static_cast<int>(e), error_category()}; }
 
-// An address: IP and port, or the path of a unix socket. An IPv4 address in IPv6's form (::ffff:127.0.0.1, as sockets
-// of both families show it) becomes one of IPv4.
+// An address: IP address and port, or the path of a unix socket. An IPv4 address in IPv6 form (::ffff:127.0.0.1, as
+// sockets of both families report it) becomes an IPv4 address.
 class WEFT_API endpoint {
  public:
   endpoint() noexcept;  // 0.0.0.0:0
 
-  // From text with a numeric address: "127.0.0.1:80", "[::1%lo]:80". Else invalid_argument. No name is resolved.
+  // Parses a numeric address: "127.0.0.1:80", "[::1%lo]:80". Anything else is invalid_argument. No name is resolved.
   static endpoint parse(std::string_view text);
   static endpoint parse(std::string_view text, std::error_code& ec);
 
-  // From the system's form: a sockaddr of any family, of a size that fits here; else 0.0.0.0:0.
+  // Makes an endpoint from the system's form: a sockaddr of any family, if its size fits here; otherwise 0.0.0.0:0.
   static endpoint from_native(const void* sockaddr, std::size_t size) noexcept;
 
   std::uint16_t port() const noexcept;  // 0 for a unix socket
@@ -108,10 +110,11 @@ class WEFT_API endpoint {
 
 inline std::string to_string(const endpoint& e) { return e.to_string(); }
 
-// The addresses of host and service (a name or a number; "" for none), in the order in which they should be tried. What
-// is not numeric is looked up with the system's resolver, on a thread of its own: other goroutines run meanwhile. A
-// number beyond 65535, and what no name can be: invalid_argument. At most 100 look something up at once; further ones
-// wait. Anywhere; a thread that is no goroutine gets operation_canceled if run() ends meanwhile.
+// Returns the addresses of host and service (a name or a number; "" for none), in the order in which they should be
+// tried. What is not numeric is looked up with the system's resolver, on a thread of its own; other goroutines run
+// meanwhile. At most 100 lookups run at once; further ones wait. A port number beyond 65535, and text that cannot be a
+// name, are invalid_argument. Anywhere; a thread that is not a goroutine gets operation_canceled if run() ends
+// meanwhile.
 WEFT_API std::vector<endpoint> resolve(const std::string& host, const std::string& service);
 WEFT_API std::vector<endpoint> resolve(const std::string& host, const std::string& service, std::error_code& ec);
 
@@ -121,25 +124,26 @@ struct descriptor;
 // What all sockets have.
 class WEFT_API socket {
  public:
-  // False: default-constructed, moved from, closed, or failed to open.
+  // False if the object is default-constructed, moved from or closed, or if opening it failed.
   bool is_open() const noexcept;
 
-  // The descriptor, non-blocking and registered with weft's poller; -1 if closed. It stays this object's.
+  // Returns the descriptor, which is non-blocking and registered with weft's poller; -1 if closed. This object keeps
+  // owning it.
   int native_handle() const noexcept;
 
-  // Wakes every waiting call; the descriptor is closed when close() returns. (The exception: calls that do not leave it
-  // within a second, such as those that a run() which is over left behind, keep it open.) A second close() does
-  // nothing; with ec it says bad_file_descriptor.
+  // Wakes every waiting call; the descriptor is closed when close() returns. The exception: calls that do not leave it
+  // within a second keep it open, such as those that were left behind by a run() that is over. A second close() does
+  // nothing; the form with ec sets bad_file_descriptor.
   void close() noexcept;
   void close(std::error_code& ec) noexcept;
 
-  // As close(), but the descriptor is not closed: it is the caller's now, and still non-blocking. A call that has not
-  // left within the second may still use it.
+  // As close(), but does not close the descriptor. It returns it to the caller, who owns it from then on; it is still
+  // non-blocking. A call that has not left within a second may still use it.
   int release();
   int release(std::error_code& ec);
 
-  // For the calls that wait now and those that follow. After std::bad_alloc each direction has its new deadline or
-  // still the old one.
+  // Sets the deadline of reading, writing or both, for the calls that wait now and for those that follow. After
+  // std::bad_alloc, each direction has either its new deadline or still the old one.
   void set_deadline(weft::detail::any_point t);
   void set_deadline(weft::detail::any_point t, std::error_code& ec);
   void set_read_deadline(weft::detail::any_point t);
@@ -167,16 +171,16 @@ class WEFT_API socket {
   descriptor* d_ = nullptr;
 };
 
-// What a range's element refers to is still there when the range has been listed: it is an object of the range's, or
-// does not own its bytes.
+// True if the bytes of a range's element are still there when the range has been listed: the element is an object of
+// the range, or it does not own its bytes.
 template <class Reference>
 concept refers_to_bytes = std::is_lvalue_reference_v<Reference> || std::is_pointer_v<std::remove_cvref_t<Reference>> ||
     std::ranges::borrowed_range<std::remove_cvref_t<Reference>> ||
     std::same_as<std::remove_cvref_t<Reference>, const_buffer> ||
     std::same_as<std::remove_cvref_t<Reference>, mutable_buffer>;
 
-// Of what converts to a buffer, but not the spans that readv and writev take as they are. Byte: std::byte to read into
-// it, const std::byte to write from it.
+// A range of elements that convert to a buffer. The spans that readv and writev take as they are do not count. Byte:
+// std::byte to read into the buffers, const std::byte to write from them.
 template <class R, class Byte>
 concept range_of_buffers = std::ranges::forward_range<R> && refers_to_bytes<std::ranges::range_reference_t<R>> &&
     std::convertible_to<std::ranges::range_reference_t<R>, weft::detail::own_type<Byte>> &&
@@ -195,25 +199,28 @@ std::vector<std::span<Byte>> listed(R&& buffers) {
 // A connection: bytes in both directions.
 class WEFT_API stream : public socket {
  public:
-  // Reads what is there, at least one byte, waiting for it. 0: the peer has sent everything (or b is empty).
+  // Waits until data is there, and reads what is there, at least one byte. 0: the peer has sent everything, or b is
+  // empty.
   std::size_t read(mutable_buffer b);
   std::size_t read(mutable_buffer b, std::error_code& ec);
 
-  // Fills b. Less than that before the end of the stream: error::eof, and with ec the count.
+  // Fills b. If the stream ends before that, the error is error::eof. The form with ec returns the count read so far.
   std::size_t read_exactly(mutable_buffer b);
   std::size_t read_exactly(mutable_buffer b, std::error_code& ec);
 
-  // Writes all of b. Returns its size; with ec, the count done so far.
+  // Writes all of b and returns its size. If it fails, the form with ec returns the count written so far.
   std::size_t write(const_buffer b);
   std::size_t write(const_buffer b, std::error_code& ec);
 
-  // One attempt: at least one byte, as much as goes at once. As Asio's: the end of the stream is error::eof.
+  // Reads or writes as much as can be transferred at once, but waits for at least one byte. As with Asio, the end of
+  // the stream is error::eof.
   std::size_t read_some(mutable_buffer b);
   std::size_t read_some(mutable_buffer b, std::error_code& ec);
   std::size_t write_some(const_buffer b);
   std::size_t write_some(const_buffer b, std::error_code& ec);
 
-  // The same with Asio's buffer sequences and error codes. A sequence without a byte: 0 at once, and no error.
+  // The same with Asio's buffer sequences and error codes. With a sequence that has no bytes, returns 0 at once, and no
+  // error.
   template <weft::detail::asio_buffers<std::byte> Buffers>
   std::size_t read_some(const Buffers& buffers) {
     weft::detail::gathered<std::byte> to(buffers);
@@ -241,17 +248,18 @@ class WEFT_API stream : public socket {
     return n;
   }
 
-  // Beast's websocket::stream has timers, for its asynchronous calls, and asks this for their executor. Nothing runs
-  // there.
+  // For Beast's websocket::stream, which has timers for its asynchronous calls and asks for their executor. Nothing
+  // ever runs on it.
   template <class Context = boost::asio::io_context>
   typename Context::executor_type get_executor() {
     return weft::detail::idle_context<Context>().get_executor();
   }
 
-  // As read, into several buffers in turn; as write, from several. The buffers are listed (`s.writev({head, body})`),
-  // or are a range of what is a buffer; of one that is no range of spans of bytes a list is made first: std::bad_alloc.
-  // Such a range is a forward_range, of references, spans, views of text, pointers to text or weft's buffers: not of
-  // strings by value, which would be gone by then.
+  // readv does what read does, into several buffers in turn; writev does what write does, from several buffers. The
+  // buffers are listed (`s.writev({head, body})`), or are a range of objects that are buffers. Unless it is a range of
+  // spans of bytes, a list is made from it first, which may throw std::bad_alloc. Such a range must be a forward_range
+  // of references, spans, string views, pointers to text or weft's buffers; not of strings by value, which would be
+  // gone by then.
   std::size_t readv(std::span<const std::span<std::byte>> buffers);
   std::size_t readv(std::span<const std::span<std::byte>> buffers, std::error_code& ec);
   std::size_t writev(std::span<const std::span<const std::byte>> buffers);
@@ -281,7 +289,7 @@ class WEFT_API stream : public socket {
     return writev(listed<const std::byte>(buffers), ec);
   }
 
-  // No more is written: the peer reads the end of the stream after what was written before.
+  // Ends writing: the peer reads what was written before, and then the end of the stream.
   void shutdown_write();
   void shutdown_write(std::error_code& ec);
 
@@ -302,22 +310,23 @@ class WEFT_API stream : public socket {
   }
 
  private:
-  // One attempt each. The buffers hold at least a byte, and are at most 64.
+  // One attempt each. There are at most 64 buffers, and they hold at least one byte.
   std::size_t readv_some(std::span<const std::span<std::byte>> buffers);
   std::size_t readv_some(std::span<const std::span<std::byte>> buffers, std::error_code& ec);
   std::size_t writev_some(std::span<const std::span<const std::byte>> buffers);
   std::size_t writev_some(std::span<const std::span<const std::byte>> buffers, std::error_code& ec);
 };
 
-// How Beast ends a connection. Found by the type of the stream.
+// How Beast closes a connection. Beast finds it by argument-dependent lookup.
 inline void beast_close_socket(socket& s) noexcept { s.close(); }
 
-// A WebSocket's end, as Beast has it for its sockets: the server sends the end of the stream first; both read up to the
-// peer's, and then close. They wait for it 5 s at most, then say timed_out.
+// Ends the connection under a WebSocket, as Beast does with its own sockets: the server sends the end of the stream
+// first; both sides read up to the peer's end, and then close. They wait for that end for at most 5 s; then the result
+// is timed_out.
 WEFT_API std::error_code tear_down(stream& s, bool server);
 
-// Template parameters and arguments are those of Beast's own, which takes everything: only so are the constraints what
-// decides between them.
+// The template parameters and arguments are the same as those of Beast's own teardown, which takes everything. Only
+// then do the constraints decide between the two.
 template <class Socket>
   requires std::derived_from<Socket, stream>
 void teardown(boost::beast::role_type role, Socket& s, boost::system::error_code& ec) {
@@ -330,9 +339,9 @@ class WEFT_API tcp_stream : public detail::stream {
  public:
   tcp_stream() noexcept = default;
 
-  // Resolves the address and tries what it gets in turn; the error is the last one's. With a limit: at most that long
-  // altogether (std::errc::timed_out), or until ctx is cancelled (ctx.err()). Small writes are sent at once
-  // (set_nodelay).
+  // Resolves the address and tries the addresses that it gets in turn. If none succeeds, the error is that of the last
+  // one. A limit or deadline is for all of it together (std::errc::timed_out); with a context, connect gives up when
+  // ctx is cancelled (ctx.err()). Small writes are sent at once (set_nodelay).
   static tcp_stream connect(std::string_view address) { return connect_by(address, weft::detail::never_ns); }
   static tcp_stream connect(std::string_view address, std::error_code& ec) {
     return connect_by(address, weft::detail::never_ns, ec);
@@ -368,8 +377,8 @@ class WEFT_API tcp_stream : public detail::stream {
     return connect(to, point_in(limit), ec);
   }
 
-  // A connected TCP socket of elsewhere: it becomes this object's, and non-blocking. A datagram socket:
-  // wrong_protocol_type. On failure fd stays the caller's, but may be non-blocking by then.
+  // Takes over a connected TCP socket that was made elsewhere, and makes it non-blocking. For a datagram socket the
+  // error is wrong_protocol_type. On failure fd stays the caller's, but it may be non-blocking by then.
   static tcp_stream adopt(int fd);
   static tcp_stream adopt(int fd, std::error_code& ec);
 
@@ -384,12 +393,12 @@ class WEFT_API tcp_stream : public detail::stream {
   static tcp_stream connect_by(std::string_view address, std::int64_t deadline_ns, std::error_code& ec);
 };
 
-// A unix_listener looks at backlog alone; a udp_socket neither at that nor at reuse_address: with it two could bind one
-// port and take each other's datagrams. Sockets that shall share a port all ask for reuse_port.
+// A unix_listener uses only backlog. A udp_socket uses neither backlog nor reuse_address; with the latter two sockets
+// could bind one port and take each other's datagrams. To share a port, all its sockets must ask for reuse_port.
 struct listen_options {
-  int backlog = 0;            // connections that wait for accept(); 0: as many as the system allows
-  bool reuse_address = true;  // bind even if old connections of this port are still dying
-  bool reuse_port = false;    // several sockets share the port, and the system spreads what comes over them
+  int backlog = 0;            // connections that may wait for accept(); 0: as many as the system allows
+  bool reuse_address = true;  // bind even if old connections of this port are still being closed
+  bool reuse_port = false;    // several sockets share the port, and the system distributes what arrives
   bool v6_only = false;       // "[::]:80" does not also take IPv4
 };
 
@@ -405,8 +414,8 @@ class WEFT_API tcp_listener : public detail::socket {
   static tcp_listener bind(const endpoint& at, std::error_code& ec) { return bind(at, {}, ec); }
   static tcp_listener bind(const endpoint& at, const listen_options& o, std::error_code& ec);
 
-  // Waits for the next connection. When the process has no descriptor left it waits until there is one; a connection
-  // that was given up before it was accepted is passed over. The read deadline limits it.
+  // Waits for the next connection, at most until the read deadline. If the process has no descriptor left, it waits
+  // until there is one. A connection that was given up before it was accepted is skipped.
   tcp_stream accept();
   tcp_stream accept(std::error_code& ec);
 
@@ -418,7 +427,8 @@ class WEFT_API unix_stream : public detail::stream {
  public:
   unix_stream() noexcept = default;
 
-  // A path of the file system, or "@name" in Linux's abstract namespace. Too long: invalid_argument.
+  // Connects to a path of the file system, or to "@name" in Linux's abstract namespace. A path that is too long is
+  // invalid_argument. Limits and contexts as with tcp_stream.
   static unix_stream connect(std::string_view path, weft::detail::any_point deadline = (time_point::max)());
   static unix_stream connect(std::string_view path, weft::detail::any_point deadline, std::error_code& ec);
   static unix_stream connect(std::string_view path, std::error_code& ec) {
@@ -436,11 +446,11 @@ class WEFT_API unix_stream : public detail::stream {
     return connect(path, point_in(limit), ec);
   }
 
-  // Two ends of one connection.
+  // Returns the two ends of one connection.
   static std::pair<unix_stream, unix_stream> pair();
   static std::pair<unix_stream, unix_stream> pair(std::error_code& ec);
 
-  // As tcp_stream's, of a connected unix socket.
+  // As tcp_stream::adopt, for a connected unix socket.
   static unix_stream adopt(int fd);
   static unix_stream adopt(int fd, std::error_code& ec);
 
@@ -449,13 +459,13 @@ class WEFT_API unix_stream : public detail::stream {
   using stream::stream;
 };
 
-// Closing it removes its path, unless another file has that name by then. A path that exists is address_in_use, also if
-// nobody listens there any more: who leaves one behind removes it. "@name" is in the abstract namespace, which has no
-// paths.
+// Closing a unix_listener removes its path, unless another file has that name by then. A path that exists is
+// address_in_use, even if nobody listens there any more; the program must remove a path that was left behind. "@name"
+// is in the abstract namespace, which has no paths.
 class WEFT_API unix_listener : public detail::socket {
  public:
   unix_listener() noexcept = default;
-  // Of the options only backlog counts.
+  // Binds and listens. Of the options it uses only backlog.
   static unix_listener bind(std::string_view path, const listen_options& o = {});
   static unix_listener bind(std::string_view path, std::error_code& ec) { return bind(path, {}, ec); }
   static unix_listener bind(std::string_view path, const listen_options& o, std::error_code& ec);
@@ -476,7 +486,7 @@ class WEFT_API udp_socket : public detail::socket {
     endpoint from;
   };
 
-  // Of the options reuse_port and v6_only count.
+  // Binds. Of the options it uses reuse_port and v6_only.
   static udp_socket bind(std::string_view address, const listen_options& o = {});
   static udp_socket bind(std::string_view address, const listen_options& o, std::error_code& ec);
   static udp_socket bind(std::string_view address, std::error_code& ec) { return bind(address, {}, ec); }
@@ -484,21 +494,22 @@ class WEFT_API udp_socket : public detail::socket {
   static udp_socket bind(const endpoint& at, const listen_options& o, std::error_code& ec);
   static udp_socket bind(const endpoint& at, std::error_code& ec) { return bind(at, {}, ec); }
 
-  // A socket with a fixed peer: send and receive. receive fails with connection_refused when the peer's machine says
-  // that nobody is there.
+  // Makes a socket with a fixed peer, for send and receive. receive fails with connection_refused if the peer's machine
+  // reports that nobody is there.
   static udp_socket connect(std::string_view address);
   static udp_socket connect(std::string_view address, std::error_code& ec);
   static udp_socket connect(const endpoint& to);
   static udp_socket connect(const endpoint& to, std::error_code& ec);
 
-  // Waits for a datagram; the read deadline limits that. What does not fit into b is lost, and the size does not tell.
+  // Waits for a datagram, at most until the read deadline. What does not fit into b is lost; the returned size does not
+  // tell.
   received receive_from(mutable_buffer b);
   received receive_from(mutable_buffer b, std::error_code& ec);
-  // Waits for room; the write deadline limits that. All of b is one datagram.
+  // Waits for room, at most until the write deadline, and sends all of b as one datagram.
   std::size_t send_to(const_buffer b, const endpoint& to);
   std::size_t send_to(const_buffer b, const endpoint& to, std::error_code& ec);
 
-  // The same from and to the peer; send without one: destination_address_required.
+  // The same from and to the peer. send on a socket without a peer is destination_address_required.
   std::size_t receive(mutable_buffer b);
   std::size_t receive(mutable_buffer b, std::error_code& ec);
   std::size_t send(const_buffer b);

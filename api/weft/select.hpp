@@ -6,10 +6,11 @@
 //       weft::on_timeout(100ms, [&] { ... }),
 //       weft::on_default([&] { ... }));
 //
-// Exactly one case runs; its index, as written, is returned. Several ready: chosen with equal chance. With a default
-// it never waits; without any case it waits for ever. Anywhere. An exception that leaves a handler leaves select.
-// Sending on a closed channel throws channel_closed if that case is chosen. No memory for the timer of a timeout or a
-// timer's channel, for more than 8 cases, or for a list: std::bad_alloc, and no case runs.
+// Exactly one case runs, and its index, counting from 0 as written, is returned. If several cases are ready, one is
+// chosen with equal chance. With a default, select never waits; without any case it waits for ever. An exception that
+// leaves a handler leaves select. Sending on a closed channel throws channel_closed if that case is chosen. Throws
+// std::bad_alloc, and runs no case, if there is no memory: for the timer of a timeout or of a timer's channel, for more
+// than 8 cases, or for a list of cases. Anywhere.
 #pragma once
 
 #include <weft/chan.hpp>
@@ -33,8 +34,8 @@ struct no_handler {
   void operator()() const noexcept {}
 };
 
-// What happens when no channel is ready: the case that then counts, and how long to wait for it. A timeout of zero
-// or less is ready at once, so it comes before a default; of several timeouts the earliest counts.
+// What happens when no channel is ready: the case that is chosen then, and how long to wait before it is. A timeout of
+// zero or less is ready at once, so it comes before a default. Of several timeouts the earliest counts.
 struct select_limit {
   static constexpr std::int64_t at_once = -2, otherwise = -1;
   std::int64_t rank = wait_forever;
@@ -48,8 +49,8 @@ struct select_limit {
   std::int64_t wait() const noexcept { return rank < 0 ? dont_wait : rank; }
 };
 
-// An lvalue channel is not counted: a case used directly in select(...) refers to the caller's handle. `chan_handle`
-// stands for the others.
+// A channel that was passed as an lvalue. Its reference is not counted: a case used directly in select(...) refers to
+// the caller's handle. For a channel that was passed as an rvalue the case holds a chan_handle.
 class borrowed_chan {
  public:
   borrowed_chan(const chan_handle& c) noexcept : core_(c.core()) {}
@@ -65,8 +66,9 @@ class borrowed_chan {
 inline chan_handle owned_chan(chan_handle&& c) noexcept { return std::move(c); }
 inline chan_handle owned_chan(const borrowed_chan& c) noexcept { return c.owned(); }
 
-// Whether a handler's parameter is std::optional<T>. Where T itself can be made of an optional, as std::any can, only
-// the handler's type tells; one with several call operators, or a template, then counts as taking the optional.
+// takes_optional tells whether a handler's parameter is std::optional<T>. Where T can itself be made from an optional,
+// as std::any can, only the handler's type tells (parameter_of). A handler with several call operators, or with a
+// template as call operator, counts as taking the optional.
 template <class T>
 struct parameter_of {
   using type = T;
@@ -91,7 +93,7 @@ consteval bool takes_optional() {
   if constexpr (!std::is_invocable_v<F&, std::optional<T>>) {
     return false;
   } else if constexpr (std::is_class_v<F> && !requires { &F::operator(); }) {
-    return true;  // not asked about T: a template may not compile with it
+    return true;  // does not ask whether it takes T: a template may not compile with T
   } else if constexpr (!std::is_invocable_v<F&, T>) {
     return true;
   } else if constexpr (requires { &F::operator(); }) {
@@ -101,10 +103,10 @@ consteval bool takes_optional() {
   }
 }
 
-// What select asks of a case: its operation, and what to do when it was chosen.
+// What select requires of a case: its operation, and what to do when it was chosen.
 //   op()       the operation, for channel cases
-//   run(s)     after it was done with status s
-//   owned()    the same case, owning what it refers to
+//   run(s)     called after the operation was done with status s
+//   owned()    the same case, which owns what this one refers to
 template <class C>
 concept is_case = requires {
   { std::remove_cvref_t<C>::is_channel } -> std::convertible_to<bool>;
@@ -160,8 +162,8 @@ class recv_case<void, C, F> {
   F handler_;
 };
 
-// V: T (owned: a value that had to be converted, or a case kept in a select_case), or T& (refers to the caller's).
-// `Keep`: an lvalue was given, which is copied and not moved from.
+// V is T if the case owns the value (it had to be converted, or the case is kept in a select_case), or T& if the case
+// refers to the caller's value. `Keep`: the value was passed as an lvalue; it is copied and not moved from.
 template <class T, class C, class V, bool Keep, class F>
 class send_case {
  public:
@@ -178,7 +180,7 @@ class send_case {
     }
   }
 
-  // Surely not to be chosen now: no need for a copy.
+  // True if the case cannot be chosen now, so that no copy is needed.
   bool would_block() const noexcept requires Keep { return chan_send_would_block(chan_.core()); }
 
   void run(chan_status s) {
@@ -206,7 +208,7 @@ class send_case {
   F handler_;
 };
 
-// U, an rvalue, becomes a T if this case is chosen.
+// Sends a value that was passed as an rvalue of type U. It is converted to T only if this case is chosen.
 template <class T, class C, class U, class F>
 class converting_send_case {
  public:
@@ -276,9 +278,9 @@ class default_case {
 
 }  // namespace detail
 
-// Receive from c; f takes std::optional<T> (nullopt: closed), T (closed: throws channel_closed), or nothing; for
-// chan<void> bool or nothing. Here and in on_send: an lvalue c is referred to and must outlive the case; turned into a
-// select_case, it shares the channel.
+// A case that receives from c. The handler f takes std::optional<T> (nullopt: closed), T (if the channel is closed,
+// channel_closed is thrown), or nothing. For chan<void> it takes bool (false: closed) or nothing. Here and in on_send,
+// a case refers to a c that is an lvalue, which must outlive the case; a select_case made from it shares the channel.
 template <class T, class F = detail::no_handler>
 auto on_recv(const recv_chan<T>& c, F f = {}) {
   return detail::recv_case<T, detail::borrowed_chan, F>(c, std::move(f));
@@ -307,7 +309,7 @@ struct receive_into {
 };
 }  // namespace detail
 
-// Receive from c into out, which must outlive the select.
+// A case that receives from c into out, which must outlive the select. nullopt: closed.
 template <class T>
 auto on_recv(const recv_chan<T>& c, std::optional<T>& out) {
   return on_recv(c, detail::receive_into<T>{&out});
@@ -343,11 +345,11 @@ template <class T, class V>
 concept sendable = !std::is_void_v<T> && std::is_constructible_v<T, V>;
 }  // namespace detail
 
-// Send v to c. Used directly in select(...), it refers to v: an rvalue is moved from only if this case is chosen (one
-// of another type, whose conversion may throw, is converted beforehand); of an lvalue each select makes a copy
-// beforehand, which a receiver may take, unless there is one channel and it need not be waited for. So a case that has
-// a name must not outlive v. Turned into a select_case, it owns its value, and makes the next copy when the last one
-// was sent.
+// A case that sends v to c. Used directly in select(...), the case refers to v, so a case that has a name must not
+// outlive v. A v that is an rvalue is moved from only if this case is chosen; if it is of another type and its
+// conversion may throw, it is converted beforehand. A v that is an lvalue is copied beforehand by each select, except
+// where select has only this channel, need not wait, and finds that the send would block. A select_case made from the
+// case owns its value; if that came from an lvalue, it makes another copy after one was sent.
 template <class T, class V = T, class F = detail::no_handler>
   requires detail::sendable<T, V>
 auto on_send(const send_chan<T>& c, V&& v, F f = {}) {
@@ -385,22 +387,23 @@ auto on_send(chan<void>&& c, F f = {}) {
   return detail::send_signal_case<detail::chan_handle, F>(std::move(c), std::move(f));
 }
 
-// Chosen if no other case was ready within d; zero or less: at once. Of several the earliest counts. To wait for it the
-// select needs memory for a timer: std::bad_alloc.
+// A case that is chosen if no other case was ready within d; zero or less: at once. Of several timeouts the earliest
+// counts. To wait for it, select needs memory for a timer; if there is none, it throws std::bad_alloc.
 template <class Rep, class Period, class F = detail::no_handler>
 auto on_timeout(const std::chrono::duration<Rep, Period>& d, F f = {}) {
   return detail::timeout_case<F>(detail::to_ns(d), std::move(f));
 }
 
-// Chosen if no other case is ready.
+// A case that is chosen if no other case is ready.
 template <class F = detail::no_handler>
 auto on_default(F f = {}) {
   return detail::default_case<F>(std::move(f));
 }
 
-// A case of any kind, for a number of cases known only at run time. Copies share it, and what it receives or sends lies
-// there meanwhile: one select at a time may use it or its copies. An lvalue that it is made of is copied. A moved-from
-// one is never ready. Making one: std::bad_alloc.
+// A case of any kind, for selects whose number of cases is known only at run time. Copies share the case, and the value
+// that it receives or sends lies in it meanwhile, so only one select at a time may use a select_case or its copies. A
+// case that is passed to it as an lvalue is copied. A moved-from select_case is never ready. Making one may throw
+// std::bad_alloc.
 class select_case {
  public:
   template <detail::is_case Case>
@@ -459,9 +462,9 @@ class select_case {
   std::shared_ptr<base> case_;  // shared with the select that runs it
 };
 
-// The same for a list: a vector, an array, a part of one. A case may be used again in the next select; one that owned
-// an rvalue has sent it. A handler may change the list: take its own case out of it, for one; but not while another
-// select waits on that list.
+// select for a list of cases: a vector, an array, or a part of one. A case may be used again in the next select, but
+// one that owned an rvalue has sent it. A handler may change the list, for example take its own case out of it, but not
+// while another select waits on that list.
 inline std::size_t select(std::span<const select_case> cases) {
   std::vector<detail::select_op> ops;
   std::vector<std::size_t> index_of;
@@ -486,7 +489,7 @@ inline std::size_t select(std::span<const select_case> cases) {
 
 namespace detail {
 
-// One channel and a default is Go's non-blocking send or receive.
+// A select with a single channel is a plain send or receive; with a default it is Go's non-blocking one.
 template <class Case>
 select_outcome select_one(Case& c, std::int64_t timeout) {
   if constexpr (requires { c.would_block(); }) {

@@ -1,4 +1,4 @@
-// Synchronisation: what the standard library has for threads, for goroutines. They park the goroutine, never the
+// Synchronisation: for goroutines, what the standard library has for threads. Waiting parks the goroutine, never its
 // thread.
 //
 //   mutex                one at a time                        sync/mutex.hpp
@@ -11,15 +11,15 @@
 //   event                it has happened                      sync/event.hpp
 //   once_flag            call_once                            sync/once.hpp
 //
-// All members may be called anywhere: from goroutines, which park, and from other threads, which block as threads,
-// also while no runtime is running. Timed forms take any std::chrono duration, or a point of any clock; they come back
-// never early, and throw std::bad_alloc if there is no memory for the timer (then nothing has happened).
+// All members may be called anywhere: from goroutines, which park, and from other threads, which block as threads, also
+// while no runtime is running. The timed forms take any std::chrono duration, or a point of any clock. They never
+// return early, and throw std::bad_alloc if there is no memory for the timer; then nothing has happened.
 //
-// Misuse that can be seen (unlocking what is not locked, a negative counter) is fatal: a message with the values, the
-// trace, exit code 2.
+// Misuse that can be detected (unlocking what is not locked, a negative counter) is fatal: a message with the values, a
+// trace, and exit code 2.
 //
-// A waker no longer touches the object once its waiter may return, so a waiter may destroy it. Goroutines that a run()
-// left behind are skipped; what they held stays held.
+// A waker does not touch the object any more once its waiter may return, so the waiter may destroy the object.
+// Goroutines that a run() left behind are skipped; what they held stays held.
 #pragma once
 
 #include <weft/sync/barrier.hpp>

@@ -1,4 +1,5 @@
-// Tasks: goroutines whose end and result can be waited for; and what a goroutine knows of itself.
+// Tasks: goroutines whose end and result can be waited for. Also what a goroutine knows about itself, and variables
+// that each goroutine has its own of.
 #pragma once
 
 #include <weft/detail/time.hpp>
@@ -17,7 +18,7 @@
 
 namespace weft {
 
-// What join() throws if the task ended itself by exit_goroutine(), or was left behind when its run() ended.
+// Thrown by join() if the task ended itself by exit_goroutine(), or was left behind when its run() ended.
 class WEFT_API goroutine_exited : public std::runtime_error {
  public:
   explicit goroutine_exited(const char* what) : std::runtime_error(what) {}
@@ -28,28 +29,29 @@ class task;
 
 namespace detail {
 
-// The shared state of a task: a block with the result behind it.
+// The state that a task's handle and its goroutine share: a block of memory with the result behind it.
 class task_state;
 
-// What a task has room for.
+// What a task must have room for.
 struct task_type {
   std::size_t body_size, body_align;  // the goroutine's closure
   std::size_t result_size, result_align;
   void (*destroy)(void* result) noexcept;  // null: there is nothing to destroy
 };
 
-// The first step of a task's goroutine, as spawn_begin.
+// Begins a task's goroutine, as spawn_begin does for go().
 WEFT_API new_goroutine task_begin(const go_options& o, const task_type& type, task_state** made);
-WEFT_API void task_drop(task_state* t) noexcept;     // by the handle, after waiting
-WEFT_API void* task_result(task_state* t) noexcept;  // room for it, or the result
+WEFT_API void task_drop(task_state* t) noexcept;     // called by the handle, after it has waited
+WEFT_API void* task_result(task_state* t) noexcept;  // the result, or the room for it
 WEFT_API std::uint64_t task_id(const task_state* t) noexcept;
 WEFT_API bool task_done(const task_state* t) noexcept;
-WEFT_API void task_wait(task_state* t);            // until it is done
-WEFT_API bool task_wait_for_value(task_state* t);  // false: there is none, and task_rethrow throws why
+WEFT_API void task_wait(task_state* t);            // until the task is done
+WEFT_API bool task_wait_for_value(task_state* t);  // false: there is no value; task_rethrow throws the reason
 WEFT_API bool task_wait_for(task_state* t, std::int64_t timeout_ns);  // false: the time passed
 [[noreturn]] WEFT_API void task_rethrow(task_state* t);
 
-// Held by the running goroutine. Destroyed, after the closure is, it destroys the local<T>s and makes the task done.
+// Held by the running goroutine, and destroyed after its closure. The destructor destroys the goroutine's local<T>s and
+// makes the task done.
 class task_promise {
  public:
   explicit task_promise(task_state* t) noexcept : state_(t) {}
@@ -60,10 +62,10 @@ class task_promise {
     if (state_) finish(state_, begun_, has_value_);
   }
   task_state* state() const noexcept { return state_; }
-  void begin() noexcept { begun_ = true; }  // by the goroutine itself: it may never begin
+  void begin() noexcept { begun_ = true; }  // called by the goroutine itself, which may never begin
   void set_value() noexcept { has_value_ = true; }
   WEFT_API void set_exception(std::exception_ptr e) noexcept;
-  // Called while an exception is handled. True: it is one that must go on (exit_goroutine).
+  // Called while an exception is handled. True: the exception must be rethrown (exit_goroutine).
   WEFT_API static bool must_rethrow() noexcept;
 
  private:
@@ -75,7 +77,7 @@ class task_promise {
 template <class R>
 using stored_result = std::conditional_t<std::is_reference_v<R>, std::remove_reference_t<R>*, R>;
 
-// Members are destroyed in reverse order: first the closure, at last the promise.
+// Members are destroyed in reverse order: first the closure, then the promise.
 template <class R, class C>
 struct task_body {
   template <class... A>
@@ -86,7 +88,7 @@ struct task_body {
       if constexpr (std::is_void_v<R>) {
         (*body)();
       } else if constexpr (std::is_reference_v<R>) {
-        auto&& result = (*body)();  // a name, as R may be an rvalue reference
+        auto&& result = (*body)();  // R may be an rvalue reference; std::addressof needs an lvalue
         ::new (task_result(promise.state())) stored_result<R>(std::addressof(result));
       } else {
         ::new (task_result(promise.state())) R((*body)());
@@ -118,15 +120,16 @@ task<R> start_task(const go_options& o, A&&... args);
 
 }  // namespace detail
 
-// A handle to a goroutine started with spawn(). Movable, not copyable. Its members may be called anywhere; one handle
-// from one thread at a time, as with std::jthread, except that done() may be asked by anybody until the handle is
-// joined, detached, moved or destroyed. An empty one: all but joinable() throw std::logic_error.
+// A handle to a goroutine that was started with spawn(). Movable, not copyable. Its members may be called anywhere, but
+// a handle may be used by one thread at a time, as with std::jthread. The exception is done(), which any thread may
+// call until the handle is joined, detached, moved or destroyed. All members of an empty handle but joinable() throw
+// std::logic_error.
 template <class R>
 class [[nodiscard]] task {
  public:
   task() noexcept = default;
   task(task&& o) noexcept : state_(std::exchange(o.state_, nullptr)) {}
-  // First waits for the goroutine that this handle had, as the destructor does.
+  // Waits first for the goroutine that this handle had, as the destructor does.
   task& operator=(task&& o) noexcept {
     if (this != &o) {
       finish();
@@ -134,14 +137,15 @@ class [[nodiscard]] task {
     }
     return *this;
   }
-  // Waits for the goroutine. A result or an exception nobody asked for is dropped.
+  // Waits for the goroutine. A result or an exception that nobody asked for is dropped.
   ~task() { finish(); }
 
-  // Whether there is a goroutine to wait for.
+  // True if there is a goroutine to wait for.
   bool joinable() const noexcept { return state_ != nullptr; }
 
-  // Waits and gives the result, or throws what the task threw; then the handle is empty. goroutine_exited: it ended by
-  // exit_goroutine(), or its run() is over. A task that joins itself waits for ever.
+  // Waits, and returns the result or rethrows the task's exception; afterwards the handle is empty. Throws
+  // goroutine_exited if the task ended by exit_goroutine() or its run() is over. A task that joins itself waits for
+  // ever.
   R join() {
     need_state("join");
     const bool has_value = detail::task_wait_for_value(state_);
@@ -154,31 +158,33 @@ class [[nodiscard]] task {
     }
   }
 
-  // Waits until the goroutine has ended, its closure is destroyed and its result is there.
+  // Waits until the goroutine has ended: its closure is destroyed, and its result is there.
   void wait() const {
     need_state("wait");
     detail::task_wait(state_);
   }
 
-  // The same for at most d; false: the time passed. std::bad_alloc: there was no memory for the timer.
+  // As wait(), but for at most d. False: the time passed. Throws std::bad_alloc if there is no memory for the timer.
   template <class Rep, class Period>
   bool wait_for(const std::chrono::duration<Rep, Period>& d) const {
     need_state("wait_for");
     return detail::task_wait_for(state_, detail::to_ns(d));
   }
 
-  // Whether wait() would return at once: it has ended, or its run() is over.
+  // True if wait() would return at once: the task has ended, or its run() is over.
   bool done() const {
     need_state("done");
     return detail::task_done(state_);
   }
 
-  // Lets the goroutine run on alone. From then on an exception that leaves it ends the process, as with go().
+  // Lets the goroutine run on alone, and makes the handle empty. An exception that leaves the goroutine, or has left it
+  // already, ends the process, as with go().
   void detach() {
     need_state("detach");
     detach_state();
   }
 
+  // Returns the goroutine's id.
   std::uint64_t id() const {
     need_state("id");
     return detail::task_id(state_);
@@ -226,7 +232,7 @@ template <class R, class Body, class... A>
   task_state* s;
   const new_goroutine g = task_begin(o, type_of_task<R, Body>, &s);
   task<R> t(s);
-  task_promise promise(s);  // if the goroutine does not take it over, the task is done when it goes
+  task_promise promise(s);  // if the goroutine does not take it over, its destructor makes the task done
   detail::start_in<Body>(g, std::move(promise), std::forward<A>(args)...);
   return t;
 }
@@ -246,7 +252,7 @@ template <class R, class F, class... A>
 
 }  // namespace detail
 
-// Starts f(args...) as a goroutine and returns a handle to its result. As go() otherwise.
+// Runs f(args...) in a new goroutine, and returns a handle to its result. Otherwise as go().
 template <class F, class... Args>
   requires detail::startable<F, Args...>
 [[gnu::always_inline]] inline auto spawn(F&& f, Args&&... args) {
@@ -260,7 +266,7 @@ template <class F, class... Args>
   return detail::spawn_task<R>(o, std::forward<F>(f), std::forward<Args>(args)...);
 }
 
-// The calling goroutine. Anywhere; a thread of the program has id 0 and no name.
+// The id and the name of the calling goroutine. Anywhere; a thread of the program has id 0 and no name.
 namespace this_goroutine {
 WEFT_API std::uint64_t id() noexcept;
 WEFT_API std::string name();
@@ -272,9 +278,9 @@ WEFT_API void* local_find(const void* key);
 WEFT_API void local_insert(const void* key, void* value, void (*destroy)(void*) noexcept);
 }  // namespace detail
 
-// A variable each goroutine has its own of: what thread_local cannot be here. Declared static or global. Made by T() on
-// first use in a goroutine, destroyed with the goroutine: after its closure, and before its task, group or wait group
-// counts it as done. Goroutine only.
+// A variable of which each goroutine has its own: what thread_local cannot be for goroutines. Must be declared static
+// or global. The variable is made by T() on first use in a goroutine. It is destroyed with the goroutine: after the
+// closure, and before a task, group or wait group counts the goroutine as done. Goroutine only.
 template <class T>
 class local {
  public:

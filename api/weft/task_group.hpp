@@ -2,7 +2,7 @@
 //
 //   weft::task_group g;
 //   for (auto& url : urls) g.go([&] { fetch(url, g.context()); });
-//   g.wait();   // throws the first exception, after the others were told to stop and have ended
+//   g.wait();   // throws the first exception, after the others were told to stop (g.context()) and have ended
 #pragma once
 
 #include <weft/context.hpp>
@@ -32,10 +32,11 @@ WEFT_API std::uint64_t id() noexcept;  // task.hpp
 namespace detail {
 
 WEFT_API std::uint64_t current_run() noexcept;                 // 0: no runtime is running
-WEFT_API std::uint64_t run_of_last_start() noexcept;           // in which the goroutine is that the caller started last
-WEFT_API bool is_goroutine_exit(std::exception_ptr) noexcept;  // what exit_goroutine() throws
+WEFT_API std::uint64_t run_of_last_start() noexcept;           // the run() of the goroutine the caller started last
+WEFT_API bool is_goroutine_exit(std::exception_ptr) noexcept;  // is it what exit_goroutine() throws?
 
-// Outlives the task_group if goroutines of a run() that is over are left behind: these refer to it.
+// The state of a group. It outlives the task_group if a run() that is over has left goroutines behind, which refer to
+// it.
 struct group_state {
   explicit group_state(const context& parent) : group_state(with_cancel(parent)) {}
   explicit group_state(cancellable c) : ctx(c.ctx), cancel(std::move(c.cancel)) {}
@@ -49,7 +50,8 @@ struct group_state {
     cancel(std::move(e));
   }
 
-  // Before each goroutine. None may be left behind by an earlier run(): the group would never be done.
+  // Called before each goroutine is started. Throws if an earlier run() has left goroutines of the group behind: the
+  // group would never be done.
   void enter_run(std::uint64_t now) {
     if (run.load(std::memory_order_relaxed) == now) return;
     std::scoped_lock hold(mutex);
@@ -60,16 +62,17 @@ struct group_state {
     run.store(now, std::memory_order_relaxed);
   }
 
-  // After it was started: a plain thread's may be of a later run() than the one before. wait() must wait for it.
+  // Called after a goroutine was started. If a plain thread started it, it may belong to a later run() than the one
+  // that enter_run saw. wait() must wait for it.
   void note_run(std::uint64_t started_in) noexcept {
     if (run.load(std::memory_order_relaxed) != started_in) run.store(started_in, std::memory_order_relaxed);
   }
 
   weft::context ctx;
   cancel_function cancel;
-  detail::atomic<std::uint64_t> run{0};  // of its goroutines; 0: there were none
+  detail::atomic<std::uint64_t> run{0};  // the run() of its goroutines; 0: there were none
   wait_group running{};
-  std::optional<semaphore> places{};  // set_limit
+  std::optional<semaphore> places{};  // made by set_limit
   weft::mutex mutex{};
   std::exception_ptr first{};  // under mutex
 };
@@ -83,7 +86,7 @@ class group_member {
   ~group_member() {
     if (!state_) return;
     if (state_->places) state_->places->release();
-    state_->running.done();  // the last access: the group may be gone
+    state_->running.done();  // the last access: the group may be gone afterwards
   }
   group_state& state() const noexcept { return *state_; }
 
@@ -91,7 +94,7 @@ class group_member {
   group_state* state_;
 };
 
-// Members are destroyed in reverse order: first the closure, at last the place.
+// Members are destroyed in reverse order: first the closure, last the place in the group.
 template <class C>
 struct group_body {
   template <class... A>
@@ -114,29 +117,31 @@ struct group_body {
 
 }  // namespace detail
 
-// Goroutines that belong together. The first exception of one of them cancels the group's context and comes out of
-// wait(). Anywhere, but the group itself is used by one thread at a time, its own goroutines excepted.
+// A group of goroutines that belong together. The first exception that leaves one of them cancels the group's context
+// and comes out of wait(). Anywhere, but apart from the group's own goroutines only one thread at a time may use the
+// group.
 class task_group {
  public:
-  // Throws std::bad_alloc. Needs a running runtime only for go().
+  // Makes a group whose context is below `parent`. Throws std::bad_alloc. Only go() needs a running runtime.
   task_group() : task_group(background()) {}
   explicit task_group(const weft::context& parent) : state_(std::make_unique<detail::group_state>(parent)) {}
   task_group(const task_group&) = delete;
   task_group& operator=(const task_group&) = delete;
 
-  // Cancels the context and waits. An exception nobody asked for is dropped.
+  // Cancels the context and waits. An exception that nobody asked for is dropped.
   ~task_group() {
     state_->cancel();
     wait_for_all();
     if (!state_->running.wait_for(std::chrono::nanoseconds(0))) (void)state_.release();  // left behind
   }
 
-  // The context of the group: cancelled by the first exception, by the parent, or when the group is destroyed.
+  // Returns the context of the group. It is cancelled by the first exception, by its parent, or when the group is
+  // destroyed.
   const weft::context& context() const noexcept { return state_->ctx; }
 
-  // Runs f(args...) in a new goroutine of the group; waits for a place first if there is a limit. What f returns is
-  // dropped. std::bad_alloc: nothing was started. std::logic_error: no runtime is running, or an earlier run() left
-  // goroutines of the group behind.
+  // Runs f(args...) in a new goroutine of the group. If there is a limit, waits for a place first. What f returns is
+  // dropped. Throws std::bad_alloc, and then nothing was started; std::logic_error if no runtime is running, or if an
+  // earlier run() has left goroutines of the group behind.
   template <class F, class... Args>
     requires detail::startable<F, Args...>
   void go(F&& f, Args&&... args) { go(go_options{}, std::forward<F>(f), std::forward<Args>(args)...); }
@@ -152,8 +157,9 @@ class task_group {
     started_.store(true, std::memory_order_relaxed);
   }
 
-  // Waits until all have ended, then throws the first exception, once. The group may be used again, but its context
-  // stays cancelled after an exception, and go() does not ask it. Goroutines of a run() that is over count as ended.
+  // Waits until all goroutines of the group have ended. Then throws the first exception, if there was one; it is thrown
+  // once. The group may be used again; after an exception its context stays cancelled, but go() starts goroutines all
+  // the same. Goroutines of a run() that is over count as ended.
   void wait() {
     wait_for_all();
     std::exception_ptr e;
@@ -164,8 +170,8 @@ class task_group {
     if (e) std::rethrow_exception(e);
   }
 
-  // At most n of the goroutines run at once, or all if n is beyond what a semaphore counts; before the first go(). 0:
-  // std::invalid_argument; later: std::logic_error.
+  // Limits how many goroutines of the group run at once to n. An n beyond semaphore::max() counts as that. Must be
+  // called before the first go(); after that it throws std::logic_error. Throws std::invalid_argument if n is 0.
   void set_limit(std::size_t n) {
     if (n == 0) throw std::invalid_argument("weft::task_group::set_limit: 0");
     if (started_.load(std::memory_order_relaxed)) {
@@ -175,8 +181,8 @@ class task_group {
   }
 
  private:
-  // The goroutines of a run() that is over never end: the group counts as done. Nobody is left to say so to a thread
-  // that waits, so it looks again now and then.
+  // The goroutines of a run() that is over never end, so the group counts as done then. Nobody is left to wake a thread
+  // that waits for them, so such a thread looks again now and then.
   static constexpr std::chrono::milliseconds look_again{20};
   bool run_is_over() const noexcept { return state_->run.load(std::memory_order_relaxed) != detail::current_run(); }
 

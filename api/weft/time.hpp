@@ -1,9 +1,10 @@
-// Time: sleeping, timers and tickers. A wake-up never comes early; on a machine with a free
-// processor it is late by some microseconds in the median. Many sleepers at a time: sleep().
+// Time: sleeping, timers and tickers. A wake-up never comes early. On a machine with a free processor it is late by
+// some microseconds in the median; sleep() says what happens when many goroutines sleep at a time.
 //
-// Durations too long to fit never fire; zero and negative ones fire at once. With no runtime running, what starts a
-// timer throws std::logic_error; so do all members of a moved-from timer, ticker or func_timer. No memory for a timer:
-// std::bad_alloc, from what starts one, from a goroutine's sleep and from a receive that waits for the channel of one.
+// Durations that are too long to fit never fire; zero and negative ones fire at once. While no runtime is running, the
+// calls that start a timer throw std::logic_error. All members of a moved-from timer, ticker or func_timer throw it,
+// too. If there is no memory for a timer, std::bad_alloc comes from the call that starts one, from a goroutine's sleep,
+// and from a receive that waits for a timer's channel.
 #pragma once
 
 #include <weft/chan.hpp>
@@ -29,7 +30,7 @@ WEFT_API void sleep_until_ns(std::int64_t deadline);
 class timer_core;
 WEFT_API timer_core* timer_make(std::int64_t ns, std::int64_t period_ns);
 WEFT_API void timer_retain(timer_core* t) noexcept;
-WEFT_API void timer_release(timer_core* t) noexcept;  // the last one stops it
+WEFT_API void timer_release(timer_core* t) noexcept;  // the last release stops the timer
 WEFT_API chan_core* timer_chan(timer_core* t) noexcept;
 WEFT_API bool timer_stop(timer_core* t);
 WEFT_API bool timer_reset(timer_core* t, std::int64_t ns, std::int64_t period_ns);
@@ -37,7 +38,7 @@ WEFT_API chan_core* after_chan(std::int64_t ns);
 
 class func_timer_core;
 
-// What an after_func calls. It is allocated with room for the timer in front of it: one allocation for both.
+// The function of an after_func. It is allocated with room for the timer in front of it: one allocation for both.
 struct WEFT_API func_timer_closure {
   virtual ~func_timer_closure() = default;
   virtual void call() = 0;
@@ -49,16 +50,16 @@ struct WEFT_API func_timer_closure {
   }
   static void operator delete(void* closure, std::size_t size, std::align_val_t align) noexcept;
 };
-// `size`, `align`: with which the closure was allocated.
+// `size` and `align` are those with which the closure was allocated.
 WEFT_API func_timer_core* func_timer_make(std::int64_t ns, std::unique_ptr<func_timer_closure> f, std::size_t size,
                                           std::size_t align);
 WEFT_API void func_timer_retain(func_timer_core* t) noexcept;
-WEFT_API void func_timer_release(func_timer_core* t) noexcept;  // does not stop it
+WEFT_API void func_timer_release(func_timer_core* t) noexcept;  // does not stop the timer
 WEFT_API bool func_timer_stop(func_timer_core* t);
 WEFT_API bool func_timer_stop_and_wait(func_timer_core* t);
 WEFT_API bool func_timer_reset(func_timer_core* t, std::int64_t ns);
 
-// A counted handle.
+// A reference-counting handle.
 template <class Core, void (*Retain)(Core*) noexcept, void (*Release)(Core*) noexcept>
 class counted {
  public:
@@ -94,34 +95,36 @@ std::int64_t positive_period(const std::chrono::duration<Rep, Period>& p) {
 
 }  // namespace detail
 
-// Waits for d; zero or negative: returns at once. Never for less. Where many begin to sleep at that time they wake
-// together: late by d / 8 and by 0.53 ms at most, or, where that is more, by d / 128 and by 1.05 ms at most. Anywhere.
+// Waits for d, never less. If d is zero or negative, returns at once. Where many goroutines begin to sleep at about the
+// same time, they wake together: late by at most d/8, up to 0.53 ms, or, if that is more, by at most d/128, up to 1.05
+// ms. Anywhere.
 template <class Rep, class Period>
 void sleep(const std::chrono::duration<Rep, Period>& d) {
   detail::sleep_ns(detail::to_ns(d));
 }
 
-// Waits until tp; a past point: returns at once. Anywhere.
+// Waits until tp. If tp has passed, returns at once. Anywhere.
 template <class Duration>
 void sleep_until(const std::chrono::time_point<std::chrono::steady_clock, Duration>& tp) {
   detail::sleep_until_ns(detail::to_ns(tp));
 }
 
-// A channel that receives, once, the instant that was due. Only the runtime sends on it. Anywhere.
+// Returns a channel that receives a value once, d from now: the instant that was due. Only the runtime sends on it.
+// Anywhere.
 template <class Rep, class Period>
 chan<time_point> after(const std::chrono::duration<Rep, Period>& d) {
   return chan<time_point>::adopt(detail::after_chan(detail::to_ns(d)));
 }
 
-// A timer sends the instant that was due on its channel, once. A handle: copies share the timer, and the timer stops
-// when the last one goes (a copy of the channel is not a handle). Anywhere.
+// A timer sends one value on its channel when it is due: the instant that was due. A `timer` is a handle: copies share
+// the timer, which stops when the last handle is destroyed. A copy of the channel is not a handle. Anywhere.
 class timer {
  public:
   template <class Rep, class Period>
   explicit timer(const std::chrono::duration<Rep, Period>& d) : core_(detail::timer_make(detail::to_ns(d), 0)) {}
 
-  // The channel it sends on. Its size and capacity are always 0. Nothing closes it: who waits there when the timer is
-  // stopped waits on.
+  // Returns the channel that the timer sends on. Its size and capacity are always 0. Nothing closes it: a receiver that
+  // waits when the timer is stopped waits on.
   recv_chan<time_point> channel() const& {
     detail::chan_core* c = detail::timer_chan(core_.get());
     detail::chan_retain(c);
@@ -129,11 +132,12 @@ class timer {
   }
   recv_chan<time_point> channel() const&& = delete;  // the temporary would stop the timer
 
-  // True: the value was not received yet, and will not be. Afterwards no value of the earlier setting is received.
+  // Stops the timer. Returns true if the value had not been received yet. Once stop() has returned, no value of the
+  // earlier setting is ever received.
   bool stop() const { return detail::timer_stop(core_.get()); }
 
-  // Starts it anew for d from now. True: the value of the earlier setting was not received. std::bad_alloc: who waits
-  // for the channel then waits until the next reset().
+  // Starts the timer anew for d from now. Returns true if the value of the earlier setting had not been received; it
+  // never will be. If it throws std::bad_alloc, a receiver that waits for the channel waits until the next reset().
   template <class Rep, class Period>
   bool reset(const std::chrono::duration<Rep, Period>& d) const {
     return detail::timer_reset(core_.get(), detail::to_ns(d), 0);
@@ -143,8 +147,8 @@ class timer {
   detail::counted<detail::timer_core, detail::timer_retain, detail::timer_release> core_;
 };
 
-// A ticker sends an instant on its channel every period. A slow receiver misses ticks: at most one is pending. The grid
-// does not drift. A handle, as timer is. Anywhere.
+// A ticker sends the instant that was due on its channel, every period. A slow receiver misses ticks: at most one is
+// pending. The ticks stay on a grid, which does not drift. A `ticker` is a handle, as `timer` is. Anywhere.
 class ticker {
  public:
   // Throws std::invalid_argument if the period is not positive.
@@ -158,11 +162,11 @@ class ticker {
   }
   recv_chan<time_point> channel() const&& = delete;
 
-  // No tick is received afterwards. Does not close the channel. True: it was running.
+  // Stops the ticker: no tick is received afterwards. Does not close the channel. Returns true if it was running.
   bool stop() const { return detail::timer_stop(core_.get()); }
 
-  // Starts it anew; the first tick comes one period from now. True: it was running. std::bad_alloc: as with timer.
-  // std::invalid_argument: the period is not positive, and nothing changes.
+  // Starts the ticker anew; the first tick comes one period from now. Returns true if it was running. std::bad_alloc:
+  // as with timer. If the period is not positive, it throws std::invalid_argument and changes nothing.
   template <class Rep, class Period>
   bool reset(const std::chrono::duration<Rep, Period>& period) const {
     std::int64_t ns = detail::positive_period(period);
@@ -174,19 +178,22 @@ class ticker {
   detail::counted<detail::timer_core, detail::timer_retain, detail::timer_release> core_;
 };
 
-// A function that is called later. Copies share it; dropping the handle does not cancel it. Anywhere.
+// A call that after_func has scheduled. A `func_timer` is a handle: copies share the call. Dropping the last handle
+// does not cancel it. Anywhere.
 class func_timer {
  public:
   explicit func_timer(detail::func_timer_core* adopted) noexcept : core_(adopted) {}
 
-  // True: f was not started by the present setting, and will not be. A running f is not waited for.
+  // Cancels the call, and does not wait for a running f. Returns true if the present setting had not started f; it
+  // never will.
   bool stop() const { return detail::func_timer_stop(core_.get()); }
 
-  // The same, and waits for a running f; a reset by f itself does nothing meanwhile. From f itself it does not wait.
-  // Two functions that do this to each other's timers wait for ever.
+  // Does what stop() does, and then waits for a running f. Meanwhile a reset() by f itself does nothing. If f itself
+  // calls this, it does not wait. Two functions that call this for each other's timers wait for ever.
   bool stop_and_wait() const { return detail::func_timer_stop_and_wait(core_.get()); }
 
-  // Calls f (again) d from now. True: it was still pending. std::bad_alloc: it is stopped.
+  // Calls f (again) d from now, instead of at the earlier time. Returns true if the earlier call was still pending. If
+  // it throws std::bad_alloc, the timer is stopped.
   template <class Rep, class Period>
   bool reset(const std::chrono::duration<Rep, Period>& d) const {
     return detail::func_timer_reset(core_.get(), detail::to_ns(d));
@@ -197,9 +204,11 @@ class func_timer {
 };
 
 // Runs f, d from now, in a goroutine of its own. An exception that leaves f ends the process, as with go(). Anywhere.
-// f is destroyed when nothing can call it any more: by who drops the last handle of one that was stopped or has run,
-// or by the goroutine that called it. What is pending when run() ends is not called any more: f is destroyed then,
-// unless a handle is left, whose stop() and reset() find it pending still, and whose reset() sets it anew.
+//
+// f is destroyed when nothing can call it any more: by the thread that drops the last handle, if the timer was stopped
+// or f has run, or by the goroutine that called f. A call that is pending when run() ends is not made any more. f is
+// destroyed then, unless a handle is left. In that case stop() and reset() still find the call pending, and reset()
+// arms it anew.
 template <class Rep, class Period, class F>
 func_timer after_func(const std::chrono::duration<Rep, Period>& d, F&& f) {
   using D = std::decay_t<F>;

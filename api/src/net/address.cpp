@@ -64,7 +64,7 @@ endpoint endpoint::from_native(const void* sockaddr, std::size_t size) noexcept 
   std::memcpy(e.bytes_.data(), sockaddr, size);
   e.size_ = static_cast<std::uint32_t>(size);
   if (e.is_v6() && size >= sizeof(sockaddr_in6)) {
-    // How a socket of both families shows an IPv4 peer. It takes the plain form, too.
+    // This is how a socket of both families shows an IPv4 peer. Such a socket also takes the plain IPv4 form.
     auto v6 = as<sockaddr_in6>(sockaddr);
     if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
       sockaddr_in v4{};
@@ -88,7 +88,7 @@ std::uint16_t endpoint::port() const noexcept {
 }
 
 void endpoint::set_port(std::uint16_t port) noexcept {
-  // In both families the port follows the family.
+  // In both families the port comes right after the family.
   std::uint16_t n = htons(port);
   static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
   if (!is_unix()) std::memcpy(bytes_.data() + offsetof(sockaddr_in, sin_port), &n, sizeof n);
@@ -148,9 +148,9 @@ bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && 
 
 }  // namespace
 
-// Labels of at most 63 letters, digits, hyphens and underscores between dots, of which one may end the name; bytes
-// beyond ASCII are for the resolver. What has only digits and dots is an address or wrong; so is what the resolver
-// would take for one (0x7f.1).
+// True if s may be a host name: labels of at most 63 letters, digits, hyphens and underscores, separated by dots. One
+// dot may end the name. Bytes beyond ASCII are left to the resolver. Text of only digits and dots is an address or
+// malformed, but not a name; so is text that the resolver would take for an address (0x7f.1).
 bool may_be_name(std::string_view s) {
   if (s.empty() || s.size() > 253) return false;
   bool only_digits = true;
@@ -259,7 +259,7 @@ std::optional<endpoint> unix_endpoint(std::string_view path) noexcept {
   a.sun_family = AF_UNIX;
   constexpr std::size_t header = offsetof(sockaddr_un, sun_path);
   bool abstract = !path.empty() && path.front() == '@';
-  const std::size_t needed = path.size() + (abstract ? 0 : 1);  // a path ends with a zero
+  const std::size_t needed = path.size() + (abstract ? 0 : 1);  // a path ends with a NUL
   if (path.empty() || needed > sizeof a.sun_path || (!abstract && path.find('\0') != std::string_view::npos)) {
     return std::nullopt;
   }

@@ -8,7 +8,7 @@
 
 namespace weft::net {
 
-// "host:port" taken apart. Views into the text.
+// "host:port" taken apart. The members are views into the text.
 struct host_port {
   std::string_view host;  // may be empty; without brackets
   std::string_view port;
@@ -16,19 +16,19 @@ struct host_port {
   bool port_is_name = false;
 };
 
-// Nothing: malformed.
+// Each returns nothing if the text is malformed.
 std::optional<host_port> split_host_port(std::string_view text);
 std::optional<std::uint16_t> parse_port(std::string_view s) noexcept;
-bool may_be_name(std::string_view s);              // of a host
-bool may_be_service(std::string_view s) noexcept;  // a name of one, and no number
+bool may_be_name(std::string_view s);              // a host name
+bool may_be_service(std::string_view s) noexcept;  // a service name, not a number
 std::optional<endpoint> parse_ip(std::string_view s, std::uint16_t port);
 std::optional<endpoint> unix_endpoint(std::string_view path) noexcept;
 endpoint wildcard(bool v6, std::uint16_t port) noexcept;
 endpoint loopback(bool v6, std::uint16_t port) noexcept;
 
-// The addresses to try for "host:port", in order; never empty unless ec is set. `to_bind`: an empty host means every
-// interface, else this machine. A deadline of rt::forever: none. When it passes, or ctx is cancelled (ctx.err()), the
-// look-up goes on, but nobody waits for it.
+// resolve_address returns the addresses to try for "host:port", in order; never empty unless ec is set. An empty host
+// means every interface for purpose::bind, and this machine for purpose::connect. A deadline of rt::forever means none.
+// If the deadline passes, or ctx is cancelled (then ec is ctx.err()), the look-up goes on, but nobody waits for it.
 enum class purpose : bool { connect, bind };
 std::vector<endpoint> resolve_address(std::string_view text, purpose p, rt::nanos deadline, const context& ctx,
                                       std::error_code& ec);

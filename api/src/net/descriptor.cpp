@@ -69,14 +69,14 @@ namespace detail {
 
 namespace {
 
-// A closer does not wait longer than this for calls to leave: calls that a run() left behind never do.
+// A closer waits no longer than this for calls to leave: calls that a run() left behind never leave.
 constexpr rt::nanos closer_patience = rt::second;
 
 }  // namespace
 
 void forget_wait(descriptor& d, rt::poll_mode mode) noexcept { static_cast<void>(rt::poll_try_again(d.pd, mode)); }
 
-// A thread is not left behind, and not in the runtime if that does not run.
+// A foreign thread is never left behind, so its turn needs no mark. wait_for also handles a runtime that does not run.
 rt::poll_status wait_in_turn(descriptor& d, rt::poll_mode mode) {
   rt::M* m = rt::this_m();
   if (WEFT_UNLIKELY(!m)) return wait_for(d.pd, mode);
@@ -125,7 +125,7 @@ bool descriptor::close(bool keep_open) noexcept {
       if (g->claim(rt::no_ticket)) rt::ready(g);
     }
   }
-  lives_.fetch_add(1, rt::relaxed);  // ours, while we wait
+  lives_.fetch_add(1, rt::relaxed);  // the closer's own, while it waits
   if (mutex.exit() == leave::last) {
     retire();
   } else {
@@ -135,7 +135,7 @@ bool descriptor::close(bool keep_open) noexcept {
   return true;
 }
 
-// The last user has left.
+// Called when the last user has left.
 void descriptor::retire() noexcept {
   rt::poll_free(pd);
   if (!mutex.kept_open()) sys::close(fd);
@@ -154,7 +154,7 @@ void descriptor::retire() noexcept {
 
 void descriptor::wait_until_retired() noexcept {
   rt::runtime_scope scope;
-  if (!rt::sched.running.load(rt::acquire)) return;  // whoever is inside never leaves
+  if (!rt::sched.running.load(rt::acquire)) return;  // calls that are still inside never leave
   rt::nanos limit = rt::nanotime() + closer_patience;
   retirement_.acquire_lock();
   if (retired_) {
@@ -176,7 +176,7 @@ void descriptor::wait_until_retired() noexcept {
   }
 }
 
-// acq_rel: whoever deletes sees the end of all that others did here.
+// acq_rel: the thread that deletes the object sees the end of everything that others did with it.
 void descriptor::end_life() noexcept {
   if (lives_.fetch_sub(1, rt::acq_rel) == 1) delete this;
 }

@@ -1,12 +1,13 @@
-// What stands behind every socket object: the descriptor, who uses it, and how a call waits for it.
+// The object behind every socket: the descriptor, the calls that use it, and how a call waits for it.
 //
-// The life of one. It is made with two lives: the object that refers to it (the handle) and the open descriptor.
-// close() marks it closing and wakes everybody inside; the last user closes the descriptor, which ends that life
-// (retire). The handle's life ends with the handle. So calls that wait keep the memory although the object they were
-// made through is moved or gone; they therefore hold on to the descriptor and never look at that object again.
+// Lifetime. The object is made with two lives: one for the socket object that refers to it (the handle), and one for
+// the open descriptor. close() marks it closing and wakes every call inside; the last user closes the descriptor, which
+// ends that life (retire). The handle's life ends with the handle. So a call that waits keeps the memory alive even if
+// the socket object it was made through is moved or gone. The call therefore holds on to the descriptor object and
+// never looks at the socket object again.
 //
-// The shape of a call, Go's: take the turn; forget an old notification; try; if it would block, wait, and try again
-// (`attempt`). A notification that comes between forgetting and waiting ends the wait at once, so none is lost.
+// A call has the same shape as in Go: take the turn; forget an old notification; try; if it would block, wait, and try
+// again (`attempt`). A notification that comes between forgetting and waiting ends the wait at once, so none is lost.
 #pragma once
 
 #include "api/src/net/fd_mutex.hpp"
@@ -32,10 +33,11 @@ inline std::error_code system_error_code(int error) noexcept { return {error, st
 std::error_code to_error_code(rt::poll_status s) noexcept;
 std::error_code to_error_code(entry e) noexcept;
 
-// The address that a message names; family 0: none. A call that fails copies it while it still holds the descriptor.
+// The address that an error message names; family 0: none. A call that fails copies it while it still holds the
+// descriptor.
 using message_address = sockaddr_in6;
 
-// "operation address: what the system says"
+// Throw std::system_error with the text "operation address: what the system says".
 [[noreturn]] void fail(const char* operation, std::string_view where, const std::error_code& ec);
 [[noreturn]] void fail(const char* operation, const message_address& where, const std::error_code& ec);
 [[noreturn]] inline void fail(const char* operation, const endpoint& where, const std::error_code& ec) {
@@ -47,7 +49,7 @@ void throw_if(const std::error_code& ec, const char* operation, const Where& whe
   if (WEFT_UNLIKELY(static_cast<bool>(ec))) fail(operation, where, ec);
 }
 
-// The form that throws, of a call that takes an error code.
+// Turns a call that takes an error code into one that throws.
 template <class Where, class Call>
 auto checked(const char* operation, const Where& where, Call call) {
   std::error_code ec;
@@ -59,43 +61,43 @@ auto checked(const char* operation, const Where& where, Call call) {
 message_address to_address(const endpoint& e) noexcept;
 endpoint to_endpoint(const message_address& a) noexcept;
 
-// Every call comes by the runtime once, so that a goroutine whose descriptors are always ready gives way when asked.
+// Every call enters the runtime once, so that a goroutine whose descriptors are always ready gives way when asked to.
 inline void check_point() noexcept { rt::leave_runtime(rt::enter_runtime()); }
 
 // Parks until pd may be ready. Throws std::logic_error on a plain thread without a running runtime: nobody would poll.
-// Whoever has a turn uses wait_in_turn.
+// A caller that holds a turn uses wait_in_turn instead.
 rt::poll_status wait_for(rt::poll_desc* pd, rt::poll_mode mode);
 
-// Ns of the monotonic clock; rt::forever: none.
+// `deadline` is in ns of the monotonic clock; rt::forever means none.
 void set_poll_deadline(rt::poll_desc* pd, rt::poll_mode mode, rt::nanos deadline);
 
 namespace detail {
 
 struct descriptor {
-  // Registers fd, which must be non-blocking, and takes it over. On failure (null, ec set, or std::bad_alloc) fd stays
-  // the caller's; the other form closes it.
+  // Registers fd, which must be non-blocking, and takes ownership of it. On failure (null with ec set, or
+  // std::bad_alloc), make leaves fd to the caller, and make_or_close closes it.
   static descriptor* make(int fd, std::error_code& ec);
   static descriptor* make_or_close(int fd, std::error_code& ec);
 
-  // The handle's life ends. Closes.
+  // Closes, and ends the handle's life.
   static void drop(descriptor* d) noexcept;
 
-  // False: was closed before. Waits until the last user has left.
+  // Closes, and waits for a limited time until the last user has left. False: it was closed before.
   bool close(bool keep_open) noexcept;
 
   fd_mutex mutex;
   int fd = -1;
   rt::poll_desc* pd = nullptr;
 
-  // Written before the object is shared. Streams: the peer's; listeners: their own; unix sockets: none.
+  // Written before the object is shared. Connected sockets: the peer's; bound ones: their own; unix sockets: none.
   message_address where{};
   std::unique_ptr<socket_path> path;  // of a unix listener
 
-  // receive.hpp
-  rt::atomic<bool> plain{false};  // a TCP socket that weft has made, and nobody else knows
-  bool drained = false;           // whose turn it is to read
+  // See receive.hpp.
+  rt::atomic<bool> plain{false};  // a TCP socket that weft made and that nobody else knows
+  bool drained = false;           // belongs to the call that has the read turn
 
-  // After a leaving call.
+  // Called with the result of leaving the mutex: the last user retires the object.
   void left(leave l) noexcept {
     if (WEFT_UNLIKELY(l == leave::last)) retire();
   }
@@ -112,20 +114,20 @@ struct descriptor {
   rt::lock retirement_{rt::lock_rank::sync};
   // under retirement_:
   bool retired_ = false;
-  rt::G* closer_ = nullptr;  // waits until it is
+  rt::G* closer_ = nullptr;  // waits until retired_ is set
   rt::wait_ticket closer_ticket_ = 0;
 };
 
 inline rt::poll_mode mode_of(side s) noexcept { return s == side::read ? rt::poll_mode::read : rt::poll_mode::write; }
 inline side side_of(rt::poll_mode m) noexcept { return m == rt::poll_mode::read ? side::read : side::write; }
 
-// In a turn that was inherited: whoever waited there never comes back.
+// Called in an inherited turn: ends the wait of the goroutine that had the turn, as it never comes back.
 void forget_wait(descriptor& d, rt::poll_mode mode) noexcept;
 
-// wait_for, in a turn.
+// As wait_for, for a caller that holds a turn.
 rt::poll_status wait_in_turn(descriptor& d, rt::poll_mode mode);
 
-// A call that needs no turn. `operator bool`: inside.
+// Keeps a descriptor in use for a call that needs no turn. Converts to false, with ec set, if it was closed.
 class [[nodiscard]] use {
  public:
   use(descriptor* d, std::error_code& ec, message_address* where = nullptr) noexcept : d_(d), ec_(ec), where_(where) {
@@ -149,7 +151,8 @@ class [[nodiscard]] use {
   message_address* where_;
 };
 
-// A call that reads or writes, when it is its turn.
+// Keeps a descriptor in use for a call that reads or writes. Waits for the call's turn, and passes the turn on at the
+// end. Converts to false, with ec set, if the descriptor was closed, before or meanwhile.
 class [[nodiscard]] turn {
  public:
   turn(descriptor* d, side s, std::error_code& ec, message_address* where = nullptr) noexcept
@@ -182,25 +185,27 @@ class [[nodiscard]] turn {
   message_address* where_;
 };
 
-// Else ec says why.
+// True if s is ok. Otherwise ec says why not.
 inline bool is_ok(rt::poll_status s, std::error_code& ec) noexcept {
   if (WEFT_LIKELY(s == rt::poll_status::ok)) return true;
   ec = to_error_code(s);
   return false;
 }
 
-// A call that begins after its deadline fails, also if the deadline's timer has not run yet.
+// True if a call may begin, given the poll status s; otherwise ec says why not. A call that begins after its deadline
+// fails even if the deadline's timer has not run yet.
 inline bool may_begin(const descriptor& d, rt::poll_mode mode, rt::poll_status s, std::error_code& ec) noexcept {
   if (s == rt::poll_status::ok && rt::poll_time_left(d.pd, mode) == 0) s = rt::poll_status::timed_out;
   return is_ok(s, ec);
 }
 
-// Inside a turn, before the first attempt: a passed deadline and closing count even if data is ready.
+// Called in a turn, before the first attempt: closing or a passed deadline makes the call fail even if data is ready.
 inline bool prepare(descriptor& d, rt::poll_mode mode, std::error_code& ec) noexcept {
   return may_begin(d, mode, rt::poll_reset(d.pd, mode), ec);
 }
 
-// `call` is a system call from syscalls.hpp. Returns what it returned, or -1 with ec set.
+// Makes `call`, a system call from syscalls.hpp, and waits and tries again while it would block. Returns what it
+// returned, or -1 with ec set.
 template <class Call>
 ssize_t attempt(descriptor& d, rt::poll_mode mode, std::error_code& ec, Call call) {
   for (;;) {
@@ -214,26 +219,29 @@ ssize_t attempt(descriptor& d, rt::poll_mode mode, std::error_code& ec, Call cal
   }
 }
 
-// False: on a thread, and run() has ended.
+// Sleeps for d. False: the caller is a foreign thread, and the run() in which it began to sleep is over, or none was
+// running.
 bool sleep_for(rt::nanos d);
 
-// Waits for a connection on d. A descriptor for it, or -1 with ec set. Waits while there are none to be had.
+// Waits for a connection on d. Returns a file descriptor for it, or -1 with ec set. While no file descriptors are to be
+// had, it waits for one.
 int accept_descriptor(descriptor* d, sockaddr_storage* from, socklen_t* size, std::error_code& ec,
                       message_address* where);
 
-// What sys::local_name or sys::peer_name says of fd; or none, with ec set.
+// Returns what sys::local_name or sys::peer_name says of fd, or an endpoint without an address, with ec set.
 endpoint endpoint_of(int fd, decltype(&sys::local_name) name, std::error_code& ec);
 
-// The rest return a registered socket, or null with ec set.
+// The functions below return a registered socket, or null with ec set.
 
-// Of `type`, bound to `at`; streams listen. `path`: what that makes, to be removed at last, also on failure; or null.
+// Makes a socket of `type`, bound to `at`. A stream socket listens. `path` is the file that binding makes, to be
+// removed when the socket is closed, and also on failure; or null.
 descriptor* bind_socket(int type, const endpoint& at, const listen_options& o, std::unique_ptr<socket_path> path,
                         std::error_code& ec);
 
-// Connected. A deadline of rt::forever: none. When ctx is cancelled it ends with ctx.err().
+// Makes a socket connected to `to`. A deadline of rt::forever means none. If ctx is cancelled, ec is ctx.err().
 descriptor* dial(int type, const endpoint& to, rt::nanos deadline, const context& ctx, std::error_code& ec);
 
-// From a connected socket made elsewhere, unix or TCP. On failure it stays the caller's.
+// adopt_stream takes over a connected socket that was made elsewhere, unix or TCP. On failure fd stays the caller's.
 enum class stream_kind : bool { tcp, unix_domain };
 descriptor* adopt_stream(stream_kind k, int fd, std::error_code& ec);
 

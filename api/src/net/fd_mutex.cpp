@@ -12,7 +12,7 @@ using rt::relaxed;
 
 namespace {
 
-// G::wake_value says how a wait for a turn ended.
+// G::wake_value points to this after a wait for a turn that ended with the turn.
 char granted_mark;
 
 [[noreturn]] void too_many_users() noexcept { rt::fatal("weft::net: more than 1048575 calls at a time on one socket"); }
@@ -20,7 +20,7 @@ char granted_mark;
 }  // namespace
 
 // Orders in this file: acquire on the way in, so that a call sees what earlier holders of the lock wrote and what was
-// done before the last close; release on the way out, so that the next holder and the closer see what we did.
+// done before the last close; release on the way out, so that the next holder and the closer see what this call did.
 
 bool fd_mutex::enter() noexcept {
   std::uint64_t old = word_.load(relaxed);
@@ -60,10 +60,10 @@ leave fd_mutex::unlock(side s) noexcept {
   return (old & closing) && (old & users_mask) == user ? leave::last : leave::stays;
 }
 
-// Somebody waits, or did a moment ago.
+// Another call waits for the turn, or did a moment ago.
 leave fd_mutex::unlock_slow(side s) noexcept {
   go_away(s, rt::this_thread()->g);
-  rt::runtime_scope scope;  // from here on we get to the end
+  rt::runtime_scope scope;  // from here on this goroutine gets to the end
   come_back(s);
   std::uint64_t old = word_.load(relaxed);
   for (;;) {
@@ -71,12 +71,12 @@ leave fd_mutex::unlock_slow(side s) noexcept {
       if (!word_.compare_exchange_weak(old, old - user - lock_bit(s), acq_rel, relaxed)) continue;
       return (old & closing) && (old & users_mask) == user ? leave::last : leave::stays;
     }
-    // The lock bit stays: it becomes the waiter's. We stay a user until the grant is done with this object.
+    // The lock bit stays set: it becomes the waiter's. This call stays a user until the grant is done with this object.
     if (!word_.compare_exchange_weak(old, old - one_waiter(s), acq_rel, relaxed)) continue;
     switch (grant(s)) {
       case granted::passed_on: return exit();
       case granted::skipped:
-      case granted::refused: old = word_.load(relaxed); break;  // it is still ours
+      case granted::refused: old = word_.load(relaxed); break;  // the lock is still ours
     }
   }
 }
@@ -96,7 +96,7 @@ bool fd_mutex::close(bool keep) noexcept {
     refused.append(reading_.waiting);
     refused.append(writing_.waiting);
     for (side s : {side::read, side::write}) {
-      if (was_left_behind(s)) word_.fetch_sub(user, acq_rel);  // we are one: it is not the last
+      if (was_left_behind(s)) word_.fetch_sub(user, acq_rel);  // the closer is a user itself, so this is not the last
     }
   }
   while (rt::G* g = refused.pop_front()) {
@@ -109,7 +109,8 @@ bool fd_mutex::close(bool keep) noexcept {
   return true;
 }
 
-// Under mutex_. True: whoever has the turn never comes back, and will not be found again. acquire: what it did before.
+// Called under mutex_. True: the goroutine that has the turn never comes back; its mark is cleared, so it will not be
+// found again. acquire: what that goroutine did before.
 bool fd_mutex::was_left_behind(side s) noexcept {
   rt::atomic<rt::G*>& away = turn_of(s).away;
   rt::G* g = away.load(acquire);
@@ -118,18 +119,19 @@ bool fd_mutex::was_left_behind(side s) noexcept {
   return true;
 }
 
-// Under mutex_, by a waiter. True: it has the turn, and waits no more.
+// Called under mutex_, by a waiter. True: the waiter has the turn, and waits no more.
 bool fd_mutex::inherit(side s) noexcept {
   if (!was_left_behind(s)) return false;
   std::uint64_t old = word_.load(relaxed), next;
   do {
-    // Closing has counted all waiters out, and refuses us next.
+    // If it is closing, close() has counted out all waiters, and refuses this one next.
     next = old - user - (old & closing ? 0 : one_waiter(s));
   } while (!word_.compare_exchange_weak(old, next, acq_rel, relaxed));
   return !(old & closing);
 }
 
-// Under mutex_, by a waiter that is in the queue. False: a grant or the end is on its way to it, and it stays.
+// Called under mutex_, by a waiter in the queue that wants to leave. False: a grant or the close is on its way to it,
+// so it must stay.
 bool fd_mutex::count_out(side s) noexcept {
   std::uint64_t old = word_.load(relaxed);
   do {
@@ -138,9 +140,9 @@ bool fd_mutex::count_out(side s) noexcept {
   return true;
 }
 
-// Under mutex_, which it gives up; g is in the queue. Whoever has the turn may be left behind by its run(), and nobody
-// says so to a thread: it looks again now and then, and leaves when that run() is over. Whoever takes it out of the
-// queue, under mutex_, wakes it.
+// Called under mutex_, which it releases; g, a foreign thread, is in the queue. The goroutine that has the turn may be
+// left behind by its run(), and nobody tells a thread. So the thread looks again now and then, and leaves when the
+// run() in which it began to wait is over. A party that takes g out of the queue, under mutex_, wakes it.
 entry fd_mutex::wait_as_thread(side s, rt::G* g) noexcept {
   turn& t = turn_of(s);
   const std::uint64_t run = number_of_run();
@@ -160,7 +162,7 @@ entry fd_mutex::wait_as_thread(side s, rt::G* g) noexcept {
   if (g->wake_value != &granted_mark) return entry::closed_meanwhile;
   come_back(s);
   if (run == 0 || number_of_run() == run) return entry::entered;
-  word_.fetch_add(user, relaxed);  // the turn goes on to the next, and we are no less a user than if we never had it
+  word_.fetch_add(user, relaxed);  // unlock, which passes the turn on, takes one user off, and the caller another
   (void)unlock(s);
   return entry::closed_meanwhile;
 }

@@ -1,27 +1,30 @@
-// Who uses a descriptor: Go's fdMutex (internal/poll/fd_mutex.go).
+// Keeps track of the calls that use a descriptor: Go's fdMutex (internal/poll/fd_mutex.go).
 //
-// One word holds all of it, so entering and leaving a call is one atomic operation each:
+// One word holds all of it, so entering a call and leaving it are one atomic operation each:
 //
 //   closing      no call may begin any more
 //   keep_open    the descriptor was given away (release()): the last user does not close it
 //   read_lock    a reader is inside           write_lock    a writer is inside
-//   users        calls inside, those that wait for their turn included
+//   users        calls inside, including those that wait for their turn
 //   readers      calls that wait for the read lock          writers    likewise
 //
-// "Who closes it": whoever takes `users` to 0 while `closing` is set gets leave::last, exactly one, and closes the
-// descriptor. So nobody uses a number that was given out again, and the object lives as long as a call is in it.
+// "Who closes it": the call that takes `users` to 0 while `closing` is set gets leave::last, and closes the descriptor.
+// There is exactly one such call. So no call uses a number that was given out again, and the object lives as long as a
+// call is in it.
 //
-// "Taking turns": unlocking with somebody waiting leaves the lock bit set and passes it on (grant), first come, first
-// served. The waiter is counted in the word before it is on the list: a grant may come first, and is kept until the
-// waiter arrives. Closing counts the waiters out of the word and refuses them all, those on the list and those that
-// still come; a grant that finds the list closed goes back, and the lock is given up for real.
+// "Taking turns": an unlock while a call waits leaves the lock bit set and passes the lock on (grant), first come,
+// first served. A waiter is counted in the word before it is on the list, so a grant may come first; it is then kept
+// until the waiter arrives. Closing takes the waiters out of the word's counts and refuses them all, those on the list
+// and those that still arrive. A grant that finds the list closed is taken back, and its unlock gives up the lock for
+// real.
 //
-// "Left behind": a goroutine that waits when its run() ends never comes back, and what it has or wants must not be lost
-// with it. One that waits for its turn is skipped by the grant that meets it. One that has its turn says so while it
-// waits (away): before it enters the runtime, where it may be suspended for good, until just before it leaves it, so
-// that one which runs on is never taken for lost. Who finds such a mark of an abandoned goroutine inherits the turn. A
-// thread that waits looks for one now and then, or leaves when its run() is over.
-// Both are users no more once that is noticed; only one that was stopped elsewhere stays a user for ever.
+// "Left behind": a goroutine that waits when its run() ends never comes back, and the turn that it has or wants must
+// not be lost with it. If it waits for its turn, the grant that meets it skips it. If it has the turn, it leaves a mark
+// while it waits (`away`). It sets the mark before it enters the runtime, where it may be suspended for good, and
+// clears it just before it leaves the runtime, so that a goroutine that runs on is never taken for lost. A call that
+// finds such a mark of an abandoned goroutine inherits the turn. A foreign thread that waits looks for one now and
+// then, or leaves when its run() is over. In both cases the lost goroutine is no longer a user once that is noticed.
+// Only a goroutine that was stopped elsewhere stays a user for ever.
 #pragma once
 
 #include "runtime/g.hpp"
@@ -33,10 +36,10 @@ namespace weft::net {
 
 enum class side : std::uint8_t { read, write };
 
-// What the caller of a leaving call has to do.
+// Tells the caller of exit or unlock what to do: `last` means that it must close the descriptor.
 enum class leave : bool { stays, last };
 
-// inherited: entered, from a goroutine that was left behind, maybe in the middle of a wait.
+// inherited: entered, with the turn of a goroutine that was left behind, maybe in the middle of a wait.
 enum class entry : std::uint8_t { entered, inherited, closed_before, closed_meanwhile };
 
 class fd_mutex {
@@ -45,19 +48,20 @@ class fd_mutex {
   fd_mutex(const fd_mutex&) = delete;
   fd_mutex& operator=(const fd_mutex&) = delete;
 
-  // A call that takes no turn. False: closed.
+  // For a call that takes no turn. enter() returns false if it is closed.
   [[nodiscard]] bool enter() noexcept;
   [[nodiscard]] leave exit() noexcept;
 
-  // A call that reads or writes. Waits for its turn.
+  // For a call that reads or writes. lock() waits for the turn.
   [[nodiscard]] entry lock(side s) noexcept;
   [[nodiscard]] leave unlock(side s) noexcept;
 
-  // Around a wait of whoever has this turn: the one before it enters the runtime, the other before it leaves.
+  // Called around a wait by the goroutine that has this turn: go_away before it enters the runtime, come_back before it
+  // leaves it.
   void go_away(side s, rt::G* g) noexcept { turn_of(s).away.store(g, rt::release); }
   void come_back(side s) noexcept { turn_of(s).away.store(nullptr, rt::relaxed); }
 
-  // Closes, and the caller is a user. False: somebody else did.
+  // Closes, and makes the caller a user. False: somebody else has closed it.
   [[nodiscard]] bool close(bool keep_open) noexcept;
 
   bool closed() const noexcept { return word_.load(rt::acquire) & closing; }
@@ -85,8 +89,9 @@ class fd_mutex {
 
   struct turn {
     rt::g_list waiting;
-    bool kept = false;  // a grant that waits for its waiter
-    // Who has the turn, while it waits. Written by itself, and for it by who grants the turn or finds it left behind.
+    bool kept = false;  // a grant came before its waiter
+    // The goroutine that has the turn, while it waits. Written by that goroutine, by the call that grants it the turn,
+    // and by the one that finds it left behind.
     rt::atomic<rt::G*> away{nullptr};
   };
   turn& turn_of(side s) noexcept { return s == side::read ? reading_ : writing_; }

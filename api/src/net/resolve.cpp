@@ -1,8 +1,9 @@
 // Names to addresses, with the system's resolver.
 //
 // getaddrinfo blocks its thread, uses much stack and cannot be stopped. So each look-up has a goroutine of its own,
-// which leaves its P to others meanwhile; who asked waits for it as long as it likes. No more than most_threads
-// block a thread at once; further ones wait their turn, and are not made any more when nobody asks for them by then.
+// which leaves its P to others meanwhile; the caller waits for it only as long as it wants to. At most most_threads
+// look-ups block a thread at a time. Further ones wait their turn, and are skipped if nobody wants the result any more
+// by then.
 
 #include "api/src/net/address.hpp"
 #include "api/src/net/descriptor.hpp"
@@ -34,7 +35,7 @@ struct lookup {
   chan<void> done;
 };
 
-// `error`: errno. The resolver says that a name has no address also when it could not ask.
+// `error` is errno. The resolver says that a name has no address also when it could not ask.
 std::error_code to_error_code(int eai, int error) noexcept {
   if (eai != 0 && (error == EMFILE || error == ENFILE || error == ENOMEM)) return system_error_code(error);
   switch (eai) {
@@ -55,11 +56,11 @@ std::error_code to_error_code(int eai, int error) noexcept {
   }
 }
 
-// Not inlined: errno is read on the thread on which the call was made.
+// Not inlined, so that errno is read on the thread on which the call was made.
 WEFT_NOINLINE int get_addresses(const lookup& l, addrinfo** list, int* error) noexcept {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;  // else each address comes once for each type
+  hints.ai_socktype = SOCK_STREAM;  // otherwise each address comes once for each socket type
   errno = 0;
   int eai = ::getaddrinfo(l.host.empty() ? nullptr : l.host.c_str(), l.service.empty() ? nullptr : l.service.c_str(),
                           &hints, list);
@@ -82,7 +83,8 @@ void look_up(lookup& l) {
   if (!l.ec && l.found.empty()) l.ec = error::host_not_found;
 }
 
-// One for each run(): look-ups that a run() leaves behind keep their places.
+// Returns the semaphore that limits the threads. Each run() has its own: look-ups that a run() leaves behind keep their
+// places.
 std::shared_ptr<semaphore> places_for_threads() {
   struct last {
     std::mutex mutex;
@@ -108,7 +110,8 @@ std::vector<endpoint> resolve_within(std::string host, std::string service, rt::
   auto l = std::make_shared<lookup>();
   l->host = std::move(host);
   l->service = std::move(service);
-  // Nobody tells a thread of the end of run(): it looks. First now: what it starts in a run() that is over never runs.
+  // Nobody tells a foreign thread that run() has ended, so it looks at the run number. The number is read before the
+  // goroutine is started: one that is started in a run() that is over never runs.
   const std::uint64_t run = number_of_run();
   go({.name = "resolve", .stack_size = lookup_stack}, [l, places = places_for_threads()] {
     places->acquire();
@@ -146,7 +149,8 @@ std::vector<endpoint> resolve(const std::string& host, const std::string& servic
   if (port) {
     if (std::optional<endpoint> e = parse_ip(host, *port)) return {*e};
   }
-  // What getaddrinfo would cut short: a port beyond 65535 loses its upper bits there, a name what follows a NUL.
+  // Refuse what getaddrinfo would cut short: of a port beyond 65535 it drops the upper bits, of a name what follows a
+  // NUL.
   if ((!port && !may_be_service(service)) || (!host.empty() && !may_be_name(host) && !parse_ip(host, 0))) {
     ec = system_error_code(EINVAL);
     return {};
@@ -178,7 +182,7 @@ std::vector<endpoint> resolve_address(std::string_view text, purpose p, rt::nano
     if (ec) return {};
     a->number = any.front().port();
   }
-  // IPv6 first to bind to: such a socket takes IPv4, too.
+  // For bind IPv6 comes first: such a socket takes IPv4, too.
   if (p == purpose::bind) return {wildcard(true, a->number), wildcard(false, a->number)};
   return {loopback(false, a->number), loopback(true, a->number)};
 }

@@ -9,7 +9,7 @@ namespace weft::net::detail {
 
 socket_path::socket_path(std::string_view path) : path_(path) {
   if (path.starts_with('/')) return;
-  std::error_code nowhere;  // the directory was removed: nothing can be bound there either
+  std::error_code nowhere;  // set if the directory was removed: nothing can be bound there either
   const std::filesystem::path here = std::filesystem::current_path(nowhere);
   if (!nowhere) path_ = (here / path_).native();
 }

@@ -7,19 +7,20 @@
 
 namespace weft::net::detail {
 
-// It goes with the listener, if it is still its own: another process may have removed it, and somebody made another
-// file of that name. The working directory may change, so a relative name is kept with the one of now.
+// The file is removed when the listener closes, if it is still the listener's own: another process may have removed it,
+// and somebody may have made another file of that name. The working directory may change, so a relative name is
+// completed with the present one.
 class socket_path {
  public:
   explicit socket_path(std::string_view path);
 
-  void was_bound() noexcept;  // the name is there from now on
-  void remove() noexcept;     // if it is there still, and its own
+  void was_bound() noexcept;  // the file exists from now on
+  void remove() noexcept;     // if the file still exists and is the listener's own
 
  private:
   std::string path_;
   dev_t device_ = 0;
-  ino_t number_ = 0;  // 0: nothing is there
+  ino_t number_ = 0;  // 0: no file was made
 };
 
 }  // namespace weft::net::detail

@@ -56,8 +56,9 @@ bool sleep_in_turn(descriptor& d, side s, rt::nanos pause) {
   return true;
 }
 
-// Ends the wait for a connection when ctx is cancelled. A goroutine of its own, and not a callback of ctx.stop_token():
-// a callback that is suspended half-way, as every call into the runtime may be, is more than std::stop_callback can do.
+// Ends the wait for a connection when ctx is cancelled. This takes a goroutine of its own, not a callback of
+// ctx.stop_token(): every call into the runtime may suspend its caller, and a callback that is suspended half-way is
+// more than std::stop_callback can handle.
 class cancellation_watch {
  public:
   cancellation_watch(const context& ctx, rt::poll_desc* pd) {
@@ -69,7 +70,7 @@ class cancellation_watch {
     });
   }
   ~cancellation_watch() {
-    if (!over_.is_nil()) over_.close();  // and the task's destructor waits
+    if (!over_.is_nil()) over_.close();  // the destructor of watcher_ then waits for the task
   }
   cancellation_watch(const cancellation_watch&) = delete;
   cancellation_watch& operator=(const cancellation_watch&) = delete;
@@ -79,7 +80,8 @@ class cancellation_watch {
   chan<void> over_{nil};
 };
 
-// A TCP socket without a listener at the other end can meet itself: the ephemeral port it got is the one it looks for.
+// A TCP socket that connects to a local port without a listener can be connected to itself, if that port is also the
+// ephemeral port it is given.
 bool connected_to_itself(int fd) noexcept {
   sockaddr_storage local, peer;
   socklen_t local_size, peer_size;
@@ -87,7 +89,7 @@ bool connected_to_itself(int fd) noexcept {
   return endpoint::from_native(&local, local_size) == endpoint::from_native(&peer, peer_size);
 }
 
-// Waits until the connection stands or failed. 0 or an errno value.
+// Waits until the connection is established or has failed. Returns 0 or an errno value.
 int finish_connect(descriptor& d) {
   for (;;) {
     rt::poll_status s = wait_for(d.pd, rt::poll_mode::write);
@@ -96,14 +98,15 @@ int finish_connect(descriptor& d) {
     int error = sys::pending_error(d.fd);
     if (error == EINPROGRESS || error == EALREADY || error == EINTR) continue;
     if (error != 0 && error != EISCONN) return error;
-    // A wake-up that says nothing: only a peer's name tells that the connection stands.
+    // The wake-up may say nothing: only a peer's name tells that the connection is established.
     sockaddr_storage peer;
     socklen_t size;
     if (sys::peer_name(d.fd, &peer, &size) == 0) return 0;
   }
 }
 
-// A unix socket says EAGAIN when the listener's queue is full, and gives no event when that changes.
+// Connects, and tries again now and then while a unix socket says EAGAIN: the listener's queue is full, and no event
+// tells when that changes.
 int connect_patiently(int fd, const endpoint& to, rt::nanos deadline, const context& ctx) {
   int n = sys::connect(fd, to.data(), to.size());
   for (rt::nanos pause = first_pause; n == -EAGAIN && !ctx.err(); pause = std::min(2 * pause, longest_pause)) {
@@ -133,7 +136,7 @@ descriptor* dial_once(int type, const endpoint& to, rt::nanos deadline, const co
     ec = n != -EAGAIN ? system_error_code(-n) : ctx.err() ? ctx.err() : system_error_code(ETIMEDOUT);
     return nullptr;
   }
-  // Registered only now: a socket that was not connected yet would be reported as hung up.
+  // Registered only now: before connect(), the poller would report the socket as hung up.
   descriptor* d = descriptor::make_or_close(fd, ec);
   if (!d || !pending) return d;
   try {
@@ -221,7 +224,7 @@ int accept_descriptor(descriptor* d, sockaddr_storage* from, socklen_t* size, st
         ec = to_error_code(s);
         return -1;
       }
-      // The connection was given up while it was queued, or the network had something to say about it.
+      // The connection was given up while it was queued, or the network reported an error for it: take the next one.
       case ECONNABORTED:
       case EPROTO:
       case ENOPROTOOPT:
@@ -230,13 +233,13 @@ int accept_descriptor(descriptor* d, sockaddr_storage* from, socklen_t* size, st
       case EHOSTUNREACH:
       case ENETDOWN:
       case ENETUNREACH: continue;
-      // Nothing says when there will be a descriptor again, so look now and then.
+      // Nothing tells when a descriptor is free again, so look now and then.
       case EMFILE:
       case ENFILE:
       case ENOBUFS:
       case ENOMEM: {
         rt::poll_status s;
-        if (sys::poll_once(d->fd, false) == 0) {  // the system complains before it looks for a connection
+        if (sys::poll_once(d->fd, false) == 0) {  // no connection yet: the system complains before it looks for one
           s = wait_in_turn(*d, rt::poll_mode::read);
         } else {
           const rt::nanos left = rt::poll_time_left(d->pd, rt::poll_mode::read);

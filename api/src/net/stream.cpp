@@ -1,4 +1,4 @@
-// What all sockets have, and reading and writing of connections.
+// The members that all sockets share, and the reading and writing of connections.
 
 #include "api/src/net/receive.hpp"
 #include "api/src/net/syscalls.hpp"
@@ -79,14 +79,14 @@ std::size_t write_some(descriptor* d, const_buffer b, std::error_code& ec, messa
 
 constexpr std::size_t buffers_at_once = 64;
 
-// The next buffers of a list, from `offset` into the first of them.
+// The next buffers of a list, for one system call. Begins `offset` bytes into the first of them.
 class gather {
  public:
   template <class Span>
   gather(std::span<const Span> buffers, std::size_t offset) noexcept {
     for (const Span& b : buffers) {
       if (count_ == buffers_at_once) break;
-      // The system does not write through what it reads from.
+      // The system does not write through a buffer that it reads from.
       auto* data = const_cast<std::byte*>(b.data());
       if (b.size() > offset) {
         parts_[count_++] = {data + offset, b.size() - offset};
@@ -160,7 +160,8 @@ void shutdown_write(descriptor* d, std::error_code& ec, message_address* where) 
     ec = system_error_code(-n);
     return;
   }
-  // Of a unix socket whose buffer is full the poller says nothing now: who waits to write shall try, and fail.
+  // For a unix socket whose buffer is full the poller gives no event now. So a goroutine that waits to write is told to
+  // try again, and fails.
   rt::runtime_scope scope;
   rt::G* g = rt::poll_try_again(d->pd, rt::poll_mode::write);
   if (g && g->claim(rt::no_ticket)) rt::ready(g);
@@ -174,7 +175,7 @@ bool socket::is_open() const noexcept { return d_ && !d_->mutex.closed(); }
 
 int socket::native_handle() const noexcept {
   if (!is_open()) return -1;
-  d_->plain.store(false, rt::relaxed);  // receive.hpp
+  d_->plain.store(false, rt::relaxed);  // see receive.hpp
   return d_->fd;
 }
 

@@ -36,7 +36,7 @@ int bind(int fd, const void* address, std::size_t size) noexcept {
 int listen(int fd, int backlog) noexcept { return ::listen(fd, backlog) == 0 ? 0 : -errno; }
 
 int connect(int fd, const void* address, std::size_t size) noexcept {
-  // Not again after EINTR: the connection is on its way, as with EINPROGRESS.
+  // Not repeated after EINTR: the connection is on its way, as with EINPROGRESS.
   return ::connect(fd, static_cast<const sockaddr*>(address), static_cast<socklen_t>(size)) == 0 ? 0 : -errno;
 }
 
@@ -49,7 +49,7 @@ int accept(int fd, sockaddr_storage* from, socklen_t* size) noexcept {
 
 int shutdown(int fd, int how) noexcept { return ::shutdown(fd, how) == 0 ? 0 : -errno; }
 
-// Not again after EINTR: Linux has given the number away already.
+// Not repeated after EINTR: Linux has given the number away already.
 int close(int fd) noexcept { return ::close(fd) == 0 ? 0 : -errno; }
 
 int set_nonblocking(int fd) noexcept {

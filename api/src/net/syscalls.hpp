@@ -1,5 +1,5 @@
-// The system calls of I/O: never inlined, since a compiler keeps the address of errno across a suspension; the result
-// or -errno. None of them blocks: the descriptors are non-blocking. EINTR is dealt with here.
+// The system calls of I/O. They return the result or -errno. They are never inlined, since a compiler keeps the address
+// of errno across a suspension. None of them blocks: the descriptors are non-blocking. EINTR is dealt with here.
 #pragma once
 
 #include "runtime/config.hpp"
@@ -26,12 +26,12 @@ WEFT_NOINLINE ssize_t recvmsg(int fd, msghdr* m) noexcept;
 WEFT_NOINLINE ssize_t sendmsg(int fd, const msghdr* m) noexcept;
 
 WEFT_NOINLINE int set_option(int fd, int level, int name, int value) noexcept;
-WEFT_NOINLINE bool is_stream(int fd) noexcept;     // also if it cannot be asked
+WEFT_NOINLINE bool is_stream(int fd) noexcept;     // true also if fd cannot be asked
 WEFT_NOINLINE int pending_error(int fd) noexcept;  // SO_ERROR: 0 or an errno value
 WEFT_NOINLINE int local_name(int fd, sockaddr_storage* s, socklen_t* size) noexcept;
 WEFT_NOINLINE int peer_name(int fd, sockaddr_storage* s, socklen_t* size) noexcept;
 
-// Whether fd could be read or written now: > 0 yes, 0 no, < 0 -errno (-EBADF).
+// Tells whether fd could be read or written now: > 0 yes, 0 no, < 0 -errno (-EBADF).
 WEFT_NOINLINE int poll_once(int fd, bool writable) noexcept;
 WEFT_NOINLINE int duplicate(int fd) noexcept;
 

@@ -16,7 +16,8 @@ namespace {
 
 int set_nodelay_on(int fd, bool on) noexcept { return sys::set_option(fd, IPPROTO_TCP, TCP_NODELAY, on); }
 
-// With several addresses, none of them may use up all the time; but two seconds are worth a try.
+// Returns the deadline for the next of several addresses. None of them may use up all the time that is left, but each
+// gets two seconds, if there is that much.
 rt::nanos share_of(rt::nanos deadline, std::size_t addresses_left) noexcept {
   if (deadline == rt::forever) return deadline;
   rt::nanos left = time_until(deadline);
@@ -41,17 +42,17 @@ descriptor* connect_to(std::string_view address, rt::nanos deadline, const conte
   rt::throw_if_not_running("a socket");
   ec.clear();
   std::vector<endpoint> all = resolve_address(address, purpose::connect, deadline, ctx, ec);
-  rt::nanos last = deadline;  // of both: when the time is up that they share
+  rt::nanos last = deadline;  // when the time is up that the addresses share
   if (auto at = ctx.deadline()) last = std::min(last, weft::detail::any_point(*at).ns());
   for (std::size_t i = 0; i < all.size(); ++i) {
     const rt::nanos until = i + 1 < all.size() ? share_of(last, all.size() - i) : deadline;
     if (descriptor* d = connect_to(all[i], until, ctx, ec)) return d;
-    if (ctx.err() || ec == std::errc::operation_canceled) break;  // the latter: run() is over
+    if (ctx.err() || ec == std::errc::operation_canceled) break;  // operation_canceled: run() is over
   }
   return nullptr;
 }
 
-// Whether another address is worth a try.
+// True if another address is worth a try after this error.
 bool is_of_the_address(const std::error_code& ec) noexcept {
   return ec == std::errc::address_not_available || ec == std::errc::address_family_not_supported ||
          ec == std::errc::no_such_device;
@@ -153,7 +154,7 @@ namespace {
 descriptor* accept_one(descriptor* l, std::error_code& ec, message_address* where) {
   sockaddr_storage from;
   socklen_t size;
-  bool plain = l && l->plain.load(rt::relaxed);  // now: the listener may be gone afterwards
+  bool plain = l && l->plain.load(rt::relaxed);  // read now: the listener may be gone afterwards
   int fd = detail::accept_descriptor(l, &from, &size, ec, where);
   if (fd < 0) return nullptr;
   set_nodelay_on(fd, true);

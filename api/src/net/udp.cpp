@@ -54,7 +54,8 @@ udp_socket udp_socket::bind(const endpoint& at, const listen_options& o, std::er
     ec = system_error_code(EINVAL);
     return {};
   }
-  // Unlike a listener's, a datagram socket's port is its own: with the option, two could bind it and share its mail.
+  // A datagram socket has its port to itself, unlike a listener: with SO_REUSEADDR two sockets could bind the port and
+  // share its datagrams.
   listen_options mine = o;
   mine.reuse_address = false;
   return udp_socket(detail::bind_socket(SOCK_DGRAM, at, mine, nullptr, ec));

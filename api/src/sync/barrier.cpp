@@ -1,5 +1,5 @@
-// barrier: everything is under the bucket; only the phase is also read without it. Between the last arrival and
-// next_phase nobody else may arrive: all who are expected have, so whoever does is one too many.
+// barrier: everything is protected by the bucket; only the phase is also read without it. Between the last arrival and
+// next_phase nobody may arrive: everybody who is expected has arrived, so one more is one too many.
 
 #include "weft/sync/barrier.hpp"
 
@@ -29,7 +29,7 @@ void barrier_core::next_phase() noexcept {
   rt::lock_guard hold(queue_lock(this));
   missing_ = expected_;
   woken.claim_all(queue_);
-  // release, and the last access.
+  // release: the waiters see what everybody did before arriving. This is the last access.
   phase_.store(phase_.load(rt::relaxed) + 1, rt::release);
 }
 

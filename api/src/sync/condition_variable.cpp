@@ -1,9 +1,9 @@
-// condition_variable: the queue and the mutex are given up in one step.
+// condition_variable: the bucket and the mutex are released in one step.
 //
-// The waiter queues under the bucket while it holds the mutex, and gives up both after it has left its stack (the
-// commit of park): first the bucket, then the mutex. A notifier that comes in between readies a goroutine that will
-// find the mutex locked, and wait for it; so nothing is lost, and nothing is read from the waiter after the bucket is
-// free.
+// The waiter queues under the bucket while it holds the mutex, and releases both after it has left its stack (the
+// commit step of park): first the bucket, then the mutex. A notifier that comes in between readies a goroutine that
+// will find the mutex locked, and wait for it, so no notification is lost. After the bucket is released, nothing is
+// read from the waiter.
 
 #include "weft/sync/condition_variable.hpp"
 
@@ -22,7 +22,7 @@ struct held_locks {
 };
 
 void unlock_both(rt::G*, void* arg) noexcept {
-  held_locks held = *static_cast<held_locks*>(arg);  // it lies on the waiter's stack
+  held_locks held = *static_cast<held_locks*>(arg);  // copied: it lies on the waiter's stack
   held.bucket->release_lock();
   held.user->unlock();
 }

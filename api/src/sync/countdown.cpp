@@ -1,9 +1,9 @@
-// countdown: who counts to zero while somebody waits takes the waiters along.
+// countdown: a count that goes to zero while somebody waits takes the waiters along.
 //
-// Without waiters the word is all there is, and whoever takes it to zero never looks at it again: a wait() that sees
-// zero may return, and the object be gone. With waiters, zero is reached only under the bucket: the waiters are
-// claimed first, then the word is set, for the last time, then they are readied. So a count that is zero has no
-// waiters, and the object can be used for the next round at once.
+// Without waiters the word is all there is, and the thread that takes it to zero never looks at it again: a wait() that
+// sees zero may return, and the object may be gone. With waiters, zero is reached only under the bucket: the queue is
+// taken out of the object, then the word is set, as the last access, then the waiters are claimed and readied. So a
+// count that is zero has no waiters, and the object can be used for the next round at once.
 
 #include "weft/detail/countdown.hpp"
 
@@ -15,7 +15,7 @@ namespace weft {
 
 namespace detail {
 
-// False: the word is not what the caller saw any more.
+// Adds n, which takes the count to zero while somebody waits. False: the word is no longer what the caller saw.
 bool countdown::to_zero(std::int64_t n) noexcept {
   rt::runtime_scope scope;
   wake_list woken;
@@ -23,13 +23,14 @@ bool countdown::to_zero(std::int64_t n) noexcept {
   std::int64_t w = word_.load(rt::relaxed);
   if (w + n * one != waiters) return false;
   sync_queue queue = queue_;
-  // Others may still count, up or down. acq_rel: what all who counted did before is seen by those who are woken.
+  // Other threads may still count, up or down. acq_rel: the woken waiters see what every thread that counted did
+  // before.
   queue_.first = nullptr;
   if (!word_.compare_exchange_strong(w, 0, rt::acq_rel, rt::relaxed)) {
     queue_ = queue;
     return false;
   }
-  // Whoever finds the count at zero now may destroy this; the waiters are all out of it.
+  // A thread that finds the count at zero now may destroy this object. All waiters are out of it.
   woken.claim_all(queue);
   return true;
 }

@@ -1,5 +1,5 @@
-// event: the word is 0 (off), `is_on`, or `waiters` (off, and somebody waits). With waiters it changes only under the
-// bucket: set claims them, turns the word on, for the last time, and readies them.
+// event: the word is 0 (off), `is_on`, or `waiters` (off, and somebody waits). While there are waiters, it changes only
+// under the bucket: set() claims them, turns the word on, as the last access, and readies them.
 
 #include "weft/sync/event.hpp"
 
@@ -14,7 +14,7 @@ void event::set_slow() noexcept {
   wake_list woken;
   rt::lock_guard hold(queue_lock(this));
   woken.claim_all(queue_);
-  // An RMW, so that what somebody else did before a set() is still seen where only this one is.
+  // A read-modify-write, so that a thread that sees only this set() still sees what others did before an earlier set().
   word_.exchange(is_on, rt::release);
 }
 

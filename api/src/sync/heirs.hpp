@@ -1,12 +1,12 @@
-// Heirs: waiting for a lock that those who come may take first.
+// Heirs: waiting for a lock that newcomers may take first.
 //
-// Unlock frees the lock and wakes whose turn it is, most often while a goroutine that runs already takes it again. The
-// woken one is an heir: it keeps its place in the queue, and as long as it is on its way, nobody else is woken. If it
-// comes late it waits on. One that has waited for `patience` is not passed by any more: unlock hands the lock over to
-// it (Go's starvation mode, decided for each waiter).
+// An unlock frees the lock and wakes the waiter whose turn it is. Most often a goroutine that is running already takes
+// the lock again meanwhile. The woken waiter is an heir: it keeps its place in the queue, and as long as it is on its
+// way, nobody else is woken. If it comes too late, it waits on. A waiter that has waited for `patience` is not passed
+// by any more: unlock hands the lock over to it (Go's starvation mode, decided for each waiter).
 //
-// An heir whose run() ended before it came never comes. Whoever changes the queue looks for that, and a thread that is
-// not weft's and may be in the queue across the end of a run() looks again from time to time.
+// An heir whose run() ended before it came never comes. Every change of the queue looks for such heirs. A foreign
+// thread may be in the queue across the end of a run(), so it looks again from time to time.
 #pragma once
 
 #include "api/src/sync/parking.hpp"
@@ -40,12 +40,12 @@ bool look(int times, Try try_to_lock) noexcept {
   return false;
 }
 
-// Waits for a lock, at least once unless the time has passed. False: it has. `lock` has
-//   take()           takes it if it is free
-//   take_or_queue()  takes it; or w is queued then, and somebody will wake it
-//   taken()          w has it, and is not to be woken
-//   give_up()        w does not want it any more, and is still queued
-// all but the first under the bucket.
+// Waits for a lock until `deadline`; tries once if that has passed. False: the time has passed. `lock` has these
+// members, all but take() called under the bucket:
+//   take()           takes the lock if it is free
+//   take_or_queue()  takes the lock; or else w is queued afterwards, and somebody will wake it
+//   taken()          w has the lock, and is not to be woken
+//   give_up()        w does not want the lock any more, and is still queued
 template <class Lock>
 bool lock_as_heir(rt::runtime_scope& scope, heir_waiter& w, rt::goroutine_lock& bucket, rt::wait_reason why,
                   std::int64_t deadline, Lock lock) {

@@ -1,7 +1,7 @@
-// mutex: the slow ways.
+// mutex: the slow paths.
 //
-// Who waits stands in a queue found by the mutex's address (mutex_queue.hpp), in order of arrival. The first one is
-// woken as an heir (heirs.hpp), and is handed the mutex when it has become old.
+// Waiters stand in a queue that is found by the mutex's address (mutex_queue.hpp), in order of arrival. The first one
+// is woken as an heir (heirs.hpp), and is handed the mutex once it is old.
 //
 //   the queue           must_wake_         unlock
 //   empty               0                  frees the mutex
@@ -9,12 +9,12 @@
 //   a waiter is first   armed_by_waiter    makes it the heir, or hands the mutex over
 //                       armed_by_holder    the same
 //   empty, or an heir   armed_by_holder    frees the mutex; the next unlock is a fast one again
-//   empty               armed_by_waiter    the same: run() has left behind who waited
+//   empty               armed_by_waiter    the same: the end of a run() has left the waiters behind
 //
 // The queue and must_wake_ change only under the bucket.
 //
-// "asymmetric unlock". An unlock of a mutex without waiters is a plain store, half the price of a locked instruction.
-// It has looked at must_wake_ before, and a waiter may have come in between. So:
+// "asymmetric unlock". An unlock of a mutex without waiters is a plain store, at half the price of a locked
+// instruction. It has looked at must_wake_ before, and a waiter may have come in between. So:
 //
 //     unlock                                  a waiter that becomes first in the queue (arm)
 //     U0  must_wake_ == 0?   (plain)          W0  must_wake_ = 1, ++bell
@@ -23,23 +23,23 @@
 //     U2  bell == 0?         (plain)
 //
 //   If W2 still finds the mutex held, then that holder's U1 was not visible at W1, so its U2 comes after W1 and sees
-//   the bell; or even its U0 comes after W1 and sees must_wake_. Later holders see must_wake_. So nobody sleeps on
-//   unseen. The bell is not in the mutex, since the mutex may be destroyed right after U1; it is one of a fixed set,
-//   chosen by the address and shared by strangers. answer_bell() therefore looks in the queues for that address:
-//   somebody who is queued there is inside lock(), so the mutex exists, and it is the same one or a new one in its
-//   place, whose waiters may be woken without need. Where the kernel has no membarrier, the bells ring always; and
-//   they do while a run() ends, so that a goroutine that only locks and unlocks comes by.
+//   the bell; or even its U0 comes after W1 and sees must_wake_. Later holders see must_wake_. So no waiter sleeps on
+//   unseen. The bell is not in the mutex, since the mutex may be destroyed right after U1. It is one of a fixed set,
+//   chosen by the address and shared by unrelated mutexes. answer_bell() therefore looks in the queues for that
+//   address: a waiter that is queued there is inside lock(), so a mutex exists there. It is the same one, or a new one
+//   in its place, whose waiters may be woken without need. Where the kernel has no membarrier, all bells ring always.
+//   They also ring while a run() ends, so that a goroutine that only locks and unlocks enters the runtime.
 //
-// Who queues behind a waiter that has armed relies on its W0 and W1. So the bell does not fall, not for a moment, while
-// must_wake_ stays armed_by_waiter (mutex_queue.hpp: remove_at).
+// A waiter that queues behind one that has armed relies on the W0 and W1 of that one. So the bell must not fall, not
+// even for a moment, while must_wake_ stays armed_by_waiter (mutex_queue.hpp: remove_at).
 //
-// "arming in advance". W1 is a system call that interrupts each processor with a thread of the process. Only W0 by
-// somebody who does not hold the mutex needs it: what a holder stores, its own unlock sees, and so do all later ones,
-// by held_'s release and acquire, without a bell. It is lowered only where nobody relies on it: the queue is empty, or
-// an heir is first. So a holder arms although nobody waits yet, where somebody soon will, as where the mutex is held
-// across a wait: if it has waited itself, or was handed the mutex, and as it wakes an heir that came before and found
-// the mutex held again (passed_by). The first unlock that finds nobody to wake takes that back: the mutex is held
-// briefly.
+// "arming in advance". W1 is a system call that interrupts each processor that runs a thread of the process. It is
+// needed only after a W0 by a thread that does not hold the mutex: what a holder stores, its own unlock sees, and so do
+// all later ones, by held_'s release and acquire, without a bell. must_wake_ is lowered only where nobody relies on it:
+// when the queue is empty, or an heir is first. So a holder arms although nobody waits yet, where somebody soon will,
+// as with a mutex that is held across a wait. There are three such cases: the holder has waited for the mutex itself;
+// the mutex is handed over; unlock wakes an heir that came before and found the mutex held again (passed_by). The first
+// unlock that finds nobody to wake takes the arming back: the mutex is held briefly.
 //
 // tests/model/mutex.pml is the model of all this.
 
@@ -127,10 +127,10 @@ void mutex::unlock_slow() noexcept {
       w->heir = true;
     }
   } else if ((w = q.first())) {
-    w->passed_by = false;  // it is on its way since an earlier unlock
+    w->passed_by = false;  // an heir, on its way since an earlier unlock
   }
   q.settle_as_holder(*this, contended);
-  // release: as in unlock. The last access; who joins the queue from now on sees it under the bucket.
+  // release: as in unlock. This is the last access. A waiter that joins the queue from now on sees it under the bucket.
   if (!hand_over) held_.store(0, rt::release);
 }
 
@@ -143,9 +143,9 @@ void mutex::answer_bell(const void* address) noexcept {
   q.drop_abandoned();
   mutex_waiter* w = q.first();
   if (!w) return;
-  // Somebody waits, and cannot leave without the bucket: so there is a mutex.
+  // A waiter is queued, and cannot leave without the bucket: so the mutex exists.
   mutex& m = *w->of;
-  if (mutex_queue::is_held(m)) return;  // its unlock will see who waits
+  if (mutex_queue::is_held(m)) return;  // the unlock of its holder will see the waiter
   if ((w = q.claim_first(woken))) w->heir = true;
   q.settle(m);
 }

@@ -1,12 +1,12 @@
-// Who waits for a mutex: the queues of a bucket's mutexes, found by address.
+// The waiters of mutexes: the queues of a bucket's mutexes, found by address.
 //
 // The first waiter of each queue is a node of a digital search tree (Knuth, The Art of Computer Programming 3, 6.3):
-// bits of its mutex's address say left or right, one on each level, and a new one becomes a leaf. Among n queues one is
-// found in log2 n steps on average, in 64 at most, and nothing is allocated: the nodes are the waiters, on their
-// stacks. (Go's semaRoot has a treap. With a list n mutexes with waiters take n² steps: Go issue 17953.)
+// bits of its mutex's address say left or right, one on each level, and a new queue becomes a leaf. Among n queues one
+// is found in log2 n steps on average, in 64 at most, and nothing is allocated: the nodes are the waiters, on their
+// stacks. (Go's semaRoot has a treap. With a list, n mutexes with waiters take n² steps: Go issue 17953.)
 //
 // A bell (mutex.cpp) rings as long as a queue of its bucket has somebody to wake: a first waiter that is no heir. These
-// are counted, each where it becomes or ceases to be one (`count`, `discount`).
+// first waiters are counted, at the points where a waiter becomes one or ceases to be one (`count`, `discount`).
 #pragma once
 
 #include "api/src/sync/heirs.hpp"
@@ -19,26 +19,27 @@ struct mutex_waiter : heir_waiter {
   mutex_waiter(rt::G* waiting, mutex* m) noexcept : heir_waiter(waiting), of(m) {}
 
   mutex* const of;
-  mutex_waiter* below[2] = {};  // in the first waiter of a queue
+  mutex_waiter* below[2] = {};  // used in the first waiter of a queue
   bool counted = false;         // in sync_bucket::to_wake
-  bool passed_by = false;       // it came again, and found the mutex held again
+  bool passed_by = false;       // it has come again, and found the mutex held again
 };
 
-// mutex::must_wake_, if it is not 0 (mutex.cpp).
+// The values of mutex::must_wake_ other than 0 (mutex.cpp).
 inline constexpr std::uint8_t armed_by_waiter = 1;
 inline constexpr std::uint8_t armed_by_holder = 2;
 
-// What every bell rings beside that: without membarrier, and at the end of a run(). Changed by ring_for_all only.
+// Added to every bell: without membarrier, and at the end of a run(). Changed by ring_for_all only.
 inline constinit rt::atomic<std::uint32_t> rings_for_all{0};
 
-// All that follows: under the bucket.
+// All members of the two classes below are called under the bucket.
 class mutex_queues {
  public:
   explicit mutex_queues(std::size_t number) noexcept : bucket(bucket_number(number)), bell_(mutex_bells[number]) {}
 
   void set_bell() noexcept { bell_.rings.store(rings_for_all.load(rt::relaxed) + bucket.to_wake, rt::relaxed); }
 
-  // Drops those at the front of all queues that run() has left behind. Their mutexes may be gone and are not touched.
+  // Drops the waiters at the front of all queues that run() has left behind. Their mutexes may be gone and are not
+  // touched.
   void drop_abandoned_of_all() noexcept { drop_abandoned_at_and_below(&bucket.queues); }
 
   sync_bucket& bucket;
@@ -56,16 +57,16 @@ class mutex_queues {
     set_bell();
   }
 
-  // Where the queue's first waiter is written down, or would be.
+  // Returns the place where the queue's first waiter is stored, or would be.
   mutex_waiter** place(const void* address) const noexcept {
-    // The factor is odd, so different addresses differ in some bit; the high ones hang on all below.
+    // The factor is odd, so the products of different addresses differ. Their high bits depend on all lower bits.
     std::uint64_t bits = reinterpret_cast<std::uintptr_t>(address) * std::uint64_t{0xd6e8feb86659fd93};
     mutex_waiter** p = &bucket.queues;
     for (; *p && (*p)->of != address; bits <<= 1) p = &(*p)->below[bits >> 63];
     return p;
   }
 
-  // The queue has nobody.
+  // Begins a queue that is empty.
   void begin_at(mutex_waiter** place, mutex_waiter& w) noexcept {
     w.below[0] = w.below[1] = nullptr;
     *place = &w;
@@ -77,7 +78,7 @@ class mutex_queues {
     sync_queue ring{first};
     detail::remove(ring, w);
     if (ring.first == first) return;
-    // If nobody else waits: all below share the bits that lead here, so any leaf may take the place.
+    // If nobody else waits, a leaf takes the place: all nodes below share the bits that lead here, so any leaf may.
     auto* next = ring.first ? static_cast<mutex_waiter*>(ring.first) : take_leaf_below(*first);
     *place = next;
     if (next) {
@@ -85,11 +86,11 @@ class mutex_queues {
       next->below[1] = first->below[1];
       count(*next);
     }
-    discount(w);  // now: while must_wake_ is armed_by_waiter the bell must not fall, not for a moment either (U2)
+    discount(w);  // only now: while must_wake_ is armed_by_waiter, the bell must not fall even for a moment (U2)
   }
 
  private:
-  // Null: it is a leaf itself.
+  // Takes a leaf below `node` out of the tree. Null: `node` is a leaf itself.
   static mutex_waiter* take_leaf_below(mutex_waiter& node) noexcept {
     mutex_waiter** leaf = nullptr;
     for (mutex_waiter* w = &node;; w = *leaf) {
@@ -116,7 +117,8 @@ struct mutex_queue : mutex_queues {
   // The first waiter, or null.
   mutex_waiter* first() const noexcept { return *place(address); }
 
-  // At the end. A waiter's mark counts with its bell only, which fell with those that were dropped: arm anew then.
+  // Appends w. must_wake_ as armed_by_waiter is of use only while the bell rings. If waiters were dropped, the bell may
+  // have fallen with them, and if nobody is left, must_wake_ is lowered, so that it is armed anew.
   void join(mutex_waiter& w, mutex& m) noexcept {
     drop_abandoned();
     mutex_waiter** p = place(address);
@@ -128,12 +130,13 @@ struct mutex_queue : mutex_queues {
 
   void remove(mutex_waiter& w) noexcept { remove_at(place(address), w); }
 
-  // Drops those at the front that run() has left behind.
+  // Drops the waiters at the front that run() has left behind.
   void drop_abandoned() noexcept {
     for (mutex_waiter* w; (w = first()) && w->abandoned();) remove(*w);
   }
 
-  // Claims the first that can be, and returns it, still first. Null: nobody waits, or an heir is on its way.
+  // Claims the first waiter that can be claimed, and returns it, still the first. Null: nobody waits, or an heir is on
+  // its way.
   mutex_waiter* claim_first(wake_list& woken) noexcept {
     while (mutex_waiter* w = first()) {
       if (w->heir && !w->abandoned()) return nullptr;
@@ -143,8 +146,8 @@ struct mutex_queue : mutex_queues {
     return nullptr;
   }
 
-  // Brings must_wake_ and the bell in line with the queue. True: there is somebody to wake now, and unlock went the
-  // fast way before (W0).
+  // Brings must_wake_ and the bell in line with the queue. True: there is somebody to wake now, and unlock took the
+  // fast path until now (this was W0).
   bool settle(mutex& m) noexcept {
     bool was = m.must_wake_.load(rt::relaxed) != 0;
     bool is = settle_bell();
@@ -152,13 +155,13 @@ struct mutex_queue : mutex_queues {
     return is && !was;
   }
 
-  // The same by the holder, which needs no W1. `contended`: arms for those who will come, too.
+  // The same for a caller that holds the mutex, and so needs no W1. `contended`: arms for waiters that will come, too.
   void settle_as_holder(mutex& m, bool contended) noexcept {
     bool is = settle_bell();
     m.must_wake_.store(is || contended ? armed_by_holder : 0, rt::relaxed);
   }
 
-  // Held by another one: nothing to do for those who wait.
+  // True: somebody holds the mutex, so nothing needs to be done for the waiters.
   static bool is_held(const mutex& m) noexcept { return m.held_.load(rt::relaxed) != 0; }
 
   const void* const address;

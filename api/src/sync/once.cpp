@@ -1,6 +1,6 @@
-// call_once: the word says whether the call was made, is being made, and whether somebody waits for that. Out of
-// `running_with_waiters` it goes only under the bucket: all waiters are claimed, the word is set, for the last time,
-// and they are readied. After a call that failed each of them looks again, and one gets the turn.
+// call_once: the word says whether the call was made, is being made, and whether somebody waits for that. It leaves
+// `running_with_waiters` only under the bucket: all waiters are claimed, the word is set, as the last access, and the
+// waiters are readied. After a call that failed, each of them looks again, and one gets the turn.
 
 #include "weft/sync/once.hpp"
 
@@ -32,7 +32,7 @@ bool once_flag::begin() {
 }
 
 void once_flag::end(bool done) noexcept {
-  // release: what the call did is seen by whoever sees the flag set.
+  // release: a thread that sees the flag set sees what the call did.
   std::uint32_t w = running;
   if (word_.compare_exchange_strong(w, done ? set : unset, rt::release, rt::relaxed)) return;
   rt::runtime_scope scope;

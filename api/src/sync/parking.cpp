@@ -13,7 +13,7 @@ constinit std::array<sync_bucket, std::size_t{1} << mutex_bell_bits> buckets;
 sync_bucket& bucket_number(std::size_t i) noexcept { return buckets[i]; }
 
 void spin_backoff() noexcept {
-  constexpr int pauses = 32;  // about 1 µs: a word that is not contended is locked and unlocked 70 times meanwhile
+  constexpr int pauses = 32;  // about 1 µs: in that time an uncontended word is locked and unlocked 70 times
   for (int i = 0; i < pauses; ++i) rt::cpu_relax();
 }
 

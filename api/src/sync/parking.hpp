@@ -1,21 +1,21 @@
-// Waiting for an object of <weft/sync.hpp>: what its sources share.
+// Waiting for an object of <weft/sync.hpp>: what its source files share.
 //
-// Who waits lies on its own stack (`sync_waiter`) and is linked into the object's queue. Queues are under locks that
-// do not belong to the objects: there is a fixed set of them ("buckets"), and an object's address says which one is
-// its own. So a waker may release the lock after the object is gone, and that gives the promise of these types: an
-// object may be destroyed as soon as its waiter has returned. The pattern on the waking side is always
+// A waiter (`sync_waiter`) lies on the stack of the goroutine that waits, and is linked into the object's queue. Queues
+// are under locks that do not belong to the objects: there is a fixed set of them ("buckets"), and an object's address
+// selects its bucket. So a waker may release the lock after the object is gone. That makes the promise of these types
+// possible: an object may be destroyed as soon as its waiter has returned. The waking side always does this:
 //
 //     lock the bucket - unlink and claim the waiters - change the object's word, for the last time -
 //     unlock the bucket - ready() the claimed ones
 //
-// and a waiter proceeds only after it was readied, or after it saw the changed word. Either way nobody touches the
-// object afterwards.
+// A waiter proceeds only after it was readied, or after it saw the changed word. Either way nobody touches the object
+// afterwards.
 //
-// Who may touch a sync_waiter: whoever holds the bucket, as long as it is queued. A waiter is unlinked under the
-// bucket, by its waker, or by itself when its time has passed. A waker whose claim fails (the time limit was faster,
-// or run() ended) drops the waiter and goes on to the next, so that no wake-up is lost to somebody who cannot use it.
+// As long as a sync_waiter is queued, the holder of the bucket may touch it. A waiter is unlinked under the bucket, by
+// its waker, or by itself when its time has passed. A waker whose claim fails (the time limit was faster, or run()
+// ended) drops the waiter and goes on to the next, so that no wake-up is lost to a waiter that cannot use it.
 //
-// Entering the runtime comes before locking a bucket: there a goroutine may be suspended, also for good (run() ends),
+// The runtime is entered before a bucket is locked: on entry a goroutine may be suspended, also for good (run() ends),
 // and then nothing has happened yet. No bucket is held while another one is taken, nor across user code.
 #pragma once
 
@@ -29,7 +29,7 @@ struct mutex_waiter;
 
 struct alignas(rt::cache_line) sync_bucket {
   rt::goroutine_lock mutex{rt::lock_rank::sync};
-  // Of mutexes (mutex_queue.hpp): each one's first waiter, and how many of those are to be woken.
+  // For mutexes (mutex_queue.hpp): the first waiter of each, as a tree, and how many of those are to be woken.
   mutex_waiter* queues = nullptr;
   std::uint32_t to_wake = 0;
 };
@@ -37,15 +37,15 @@ struct alignas(rt::cache_line) sync_bucket {
 sync_bucket& bucket_number(std::size_t i) noexcept;
 inline sync_bucket& bucket_of(const void* object) noexcept { return bucket_number(address_hash(object)); }
 
-// From now on (+1) every unlock of a mutex enters the runtime; -1 takes that back, and drops waiters that were left
-// behind. Around the end of a run(): else a goroutine that only locks and unlocks what is free would never be seen
-// there.
+// +1: from now on every unlock of a mutex enters the runtime. -1 takes that back, and drops waiters that were left
+// behind. Used around the end of a run(): otherwise a goroutine that only locks and unlocks what is free would never
+// enter the runtime, and so never stop.
 void ring_for_all(int change) noexcept;
 
-// After the end of a run(): threads that wait behind goroutines that it left are served (semaphore.cpp).
+// Called after the end of a run(): serves threads that wait behind goroutines that it left behind (semaphore.cpp).
 void threads_look_at_semaphores();
 
-// The lock for an object's queue.
+// Returns the lock for an object's queue.
 inline rt::goroutine_lock& queue_lock(const void* object) noexcept { return bucket_of(object).mutex; }
 
 struct sync_waiter {
@@ -62,10 +62,10 @@ struct sync_waiter {
 };
 
 void push_back(sync_queue& q, sync_waiter& w) noexcept;
-void remove(sync_queue& q, sync_waiter& w) noexcept;  // it is queued
+void remove(sync_queue& q, sync_waiter& w) noexcept;  // w must be queued
 
-// Claimed waiters on their way to ready(). Destroyed inside the runtime and after the bucket is unlocked, it readies
-// them: declare it between the runtime_scope and the lock_guard.
+// Claimed waiters on their way to ready(). The destructor readies them. It must run inside the runtime and after the
+// bucket is unlocked, so declare the list between the runtime_scope and the lock_guard.
 class wake_list {
  public:
   wake_list() noexcept = default;
@@ -73,26 +73,27 @@ class wake_list {
   wake_list& operator=(const wake_list&) = delete;
   ~wake_list();
 
-  // Under the bucket. False: the waiter ended otherwise.
+  // Called under the bucket. False: the wait has ended otherwise.
   bool claim(sync_waiter& w) noexcept {
     if (!w.g->claim(w.ticket)) return false;
     (w.g->kind == rt::g_kind::foreign ? threads_ : goroutines_).push_back(w.g);
     return true;
   }
-  // Unlinks all and claims who can be claimed.
+  // Unlinks all waiters, and claims those that can be claimed.
   void claim_all(sync_queue& q) noexcept;
-  // Unlinks the first who can be claimed, and claims it. False: nobody.
+  // Unlinks waiters up to the first that can be claimed, and claims that one. False: there is none.
   bool claim_first(sync_queue& q) noexcept;
 
  private:
   rt::g_list goroutines_, threads_;
 };
 
-// Waits until readied. The caller holds `held`, through which others find its waiter; it is not held afterwards.
+// Waits until readied. The caller holds `held`, under which others find its waiter; block releases it.
 void block(rt::runtime_scope& scope, rt::goroutine_lock& held, rt::wait_reason why) noexcept;
 
-// The same until `deadline` (no time limit: never_ns). False: the time has passed, and w may still be queued. If there
-// is no memory for a timer, leave() unlinks w, under `held`, and std::bad_alloc follows.
+// The same until `deadline` (never_ns: no time limit). False: the time has passed, and w may still be queued. If there
+// is no memory for a timer, leave() is called under `held` to unlink w, `held` is released, and std::bad_alloc is
+// thrown.
 template <class Leave>
 bool block_once(rt::runtime_scope& scope, sync_waiter& w, rt::goroutine_lock& held, rt::wait_reason why,
                 std::int64_t deadline, Leave leave) {
@@ -108,7 +109,7 @@ bool block_once(rt::runtime_scope& scope, sync_waiter& w, rt::goroutine_lock& he
   return !timed_out;
 }
 
-// The same, and when the time has passed, w is unlinked, too.
+// The same, but when the time has passed, leave() unlinks w if it is still queued.
 template <class Leave>
 bool block_until(rt::runtime_scope& scope, sync_waiter& w, rt::goroutine_lock& held, rt::wait_reason why,
                  std::int64_t deadline, Leave leave) {

@@ -1,4 +1,4 @@
-// semaphore: with nobody waiting, its word is all there is, and the header changes it by CAS. With `waiters` set it
+// semaphore: while nobody waits, the word is all there is, and the header changes it by CAS. While `waiters` is set, it
 // changes only under the bucket: release hands permits to the first waiters, in order, as long as they suffice.
 
 #include "weft/sync/semaphore.hpp"
@@ -15,16 +15,16 @@ using namespace detail;
 
 namespace {
 
-// Threads that are no goroutines and wait for semaphores. What is before them in the queue may be left behind by a
-// run() that ends, and its end looks for them:
+// Foreign threads that wait for semaphores. A goroutine ahead of such a thread in the queue may be left behind by a
+// run() that ends, so the end of a run() looks at the semaphores of all these threads:
 //
 //     a thread that waits                       the end of a run()
 //     T1  is in the list                        E1  its goroutines are abandoned
 //     T2  looks whether the first is abandoned  E2  goes through the list, and looks in the same way
 //     T3  queues
 //
-//     Both under the list's lock: if E2 does not find the thread, T1 comes later, and T2 sees E1. If it does, the
-//     semaphore exists, as that thread is in acquire().
+//     T1 and E2 are under the list's lock. If E2 does not find the thread, T1 comes later, and T2 sees E1. If E2 finds
+//     it, the semaphore exists, as that thread is in acquire().
 class known_thread {
  public:
   using look = void (*)(semaphore*) noexcept;
@@ -62,19 +62,20 @@ void semaphore::misuse(const char* what, std::ptrdiff_t n) const noexcept {
             what, n, available(), max());
 }
 
-// Under the bucket, with `waiters` set: there are so many free permits. Publishes the word: the last access.
+// Hands out `permits`, the free ones, and publishes the word with those that are left, which is the last access. Called
+// under the bucket, with `waiters` set.
 void semaphore::grant(wake_list& woken, std::int64_t permits) noexcept {
   while (sync_waiter* w = queue_.first) {
     if (w->amount > permits && !w->g->waits_for_good()) break;
     remove(queue_, *w);
     if (woken.claim(*w)) permits -= w->amount;
   }
-  // release: what was done before. seq_cst: a try that begins when release() has returned finds what is left.
+  // release: what was done before. seq_cst: a try that begins after release() has returned finds what is left.
   word_.store(permits * permit | (queue_.first ? waiters : 0), rt::seq_cst);
 }
 
-// Inside the runtime. What an ended run() left behind at the head of the queue may want more than is free, and no
-// release comes to pass it by.
+// Called inside the runtime. A waiter at the head of the queue that an ended run() left behind may want more permits
+// than are free, and no release may come that passes it by. So this passes it by.
 void semaphore::skip_abandoned() noexcept {
   if ((word_.load(rt::relaxed) & waiters) == 0) return;
   wake_list woken;
@@ -111,7 +112,7 @@ bool semaphore::acquire_slow(std::ptrdiff_t n, std::int64_t deadline) {
     push_back(queue_, w);
     return block_until(scope, w, bucket, rt::wait_reason::semaphore_acquire, deadline, [&]() noexcept {
       remove(queue_, w);
-      grant(woken, word_.load(rt::relaxed) / permit);  // those behind may want less
+      grant(woken, word_.load(rt::relaxed) / permit);  // the waiters behind it may want less
     });
   });
 }

@@ -1,22 +1,23 @@
 // shared_mutex: waiting, and who comes next ("phases").
 //
-// As long as nobody waits, the word alone is the lock, and every change is one CAS in the header. Who waits stands in
-// one of two queues, and is woken as an heir (heirs.hpp). `waiters` in the word:
+// As long as nobody waits, the word alone is the lock, and every change is one CAS in the header. Waiters stand in one
+// of two queues, and are woken as heirs (heirs.hpp). The bit `waiters` in the word:
 //
 //   waiters   the queues                                   the word changes
 //   0         empty, or an heir is first in one            by CAS
-//   1         somebody waits, nobody is on the way;        readers beyond the last leave by CAS; else under the bucket
-//             the lock is held
+//   1         somebody waits, nobody is on the way;        all readers but the last leave by CAS; all else happens
+//             the lock is held                             under the bucket
 //
-// It is set by a CAS of a word that says "held", so the last holder's own CAS fails, and it comes to the bucket: a
-// wake-up is not lost. It is set also by an heir that has come and leaves others behind: it holds the lock itself.
+// The bit is set by a CAS of a word that says "held", so the last holder's own CAS fails, and it comes to the bucket:
+// no wake-up is lost. The bit is also set by an heir that has come and leaves others behind: it holds the lock itself.
 //
-// The turns: after a writer the readers are woken, all that wait, and after the last reader the first writer; but if
-// only the other side has somebody who is old, that one. Whoever is old is handed the lock, with all readers if it is
-// one. So is a writer after a reader: readers that go on take their next shares outside the runtime, one CAS each, and
-// as long as their time slices last no heir gets a P. Now they find it held, and wait. While a writer waits that is not
-// old, readers still come in; behind an old one they queue: so each side waits for `patience`, and then for one turn of
-// the other. A reader that comes in lets those in that wait, unless a writer waits, too: they have queued while one was
+// The turns: after a writer, all waiting readers are woken; after the last reader, the first writer. But if only the
+// other side has a waiter that is old, that side comes next. A waiter that is old is handed the lock, and if it is a
+// reader, so are all waiting readers. A writer that comes after a reader is handed the lock, too: running readers take
+// their next shares outside the runtime, one CAS each, and as long as their time slices last no heir gets a P. After
+// the hand-over they find the lock held, and wait. While a writer waits that is not old, readers still come in; behind
+// an old one they queue. So each side waits for `patience`, and then for one turn of the other. A reader that comes in
+// after waiting lets the other waiting readers in, unless a writer waits, too: they have queued while a writer was
 // inside.
 //
 // The model is tests/model/rwmutex.pml.
@@ -45,7 +46,8 @@ void drop_abandoned(sync_queue& q) noexcept {
   while (q.first && first(q)->abandoned()) remove(q, *q.first);
 }
 
-// f(waiter) for each that can be claimed, and is. Those that cannot are taken out; heirs are on their way already.
+// Claims each waiter that can be claimed, and calls f(waiter) for it. Takes those that cannot be claimed out of the
+// queue. Leaves out heirs, which are on their way already.
 template <class F>
 void claim_each(sync_queue& q, wake_list& woken, F f) noexcept {
   heir_waiter* next = first(q);
@@ -65,7 +67,7 @@ void invite_all(sync_queue& q, wake_list& woken) noexcept {
   claim_each(q, woken, [](heir_waiter& w) noexcept { w.heir = true; });
 }
 
-// How many were handed the lock.
+// Returns how many were handed the lock.
 std::uint32_t hand_over_to_all(sync_queue& q, wake_list& woken) noexcept {
   std::uint32_t n = 0;
   claim_each(q, woken, [&](heir_waiter& w) noexcept {
@@ -78,22 +80,23 @@ std::uint32_t hand_over_to_all(sync_queue& q, wake_list& woken) noexcept {
 
 }  // namespace
 
-// Under the bucket, as are those that follow. Somebody waits, and nobody is on the way.
+// Called under the bucket, as are the functions below up to wait(). True: somebody waits, and nobody is on the way.
 bool shared_mutex::must_wake() noexcept {
   drop_abandoned(writers_);
   drop_abandoned(readers_);
   return (writers_.first || readers_.first) && !heir_is_first(writers_) && !heir_is_first(readers_);
 }
 
-// After the queues have changed. If it sets `waiters`, the caller holds the lock, or sees that nobody does.
+// Called after the queues have changed. If it sets `waiters`, the caller holds the lock, or looks next whether nobody
+// does.
 void shared_mutex::settle() noexcept {
   bool is = (word_.load(rt::relaxed) & waiters) != 0;
   if (must_wake() == is) return;
-  // An RMW, so that an unlock before it is still seen by the next to lock.
+  // A read-modify-write, so that the next thread that locks still sees an unlock before it.
   is ? word_.fetch_and(~waiters, rt::relaxed) : word_.fetch_or(waiters, rt::relaxed);
 }
 
-// True: taken. False: it is held, and to `mark` it, `waiters` is set.
+// True: taken. False: the lock is held; with if_held::mark, `waiters` is set then.
 bool shared_mutex::take(side s, if_held h) noexcept {
   drop_abandoned(writers_);
   const heir_waiter* w = first(writers_);
@@ -104,13 +107,13 @@ bool shared_mutex::take(side s, if_held h) noexcept {
     bool free = holders == 0 || (s == side::reader && holders != writer && !behind_writer);
     if (!free && h == if_held::leave) return false;
     std::uint32_t next = !free ? word | waiters : word + (s == side::reader ? reader : writer);
-    // acquire: what was done under the lock before. relaxed: nothing is taken.
+    // acquire: sees what was done under the lock before. relaxed if it fails or sets only `waiters`: nothing is taken.
     if (word_.compare_exchange_weak(word, next, rt::acquire, rt::relaxed)) return free;
   }
 }
 
-// Nobody holds the lock, the caller held it last and nobody else can take it: wakes whose turn it is, or hands the lock
-// over, and publishes the word: the last access.
+// Called when nobody holds the lock, the caller held it last and nobody else can take it. Wakes the waiters whose turn
+// it is, or hands the lock over, and publishes the word, which is the last access.
 void shared_mutex::pass_on(wake_list& woken, side from) noexcept {
   std::uint32_t holders = 0;
   rt::nanos now = rt::nanotime();
@@ -135,26 +138,27 @@ void shared_mutex::pass_on(wake_list& woken, side from) noexcept {
       w->heir = true;
     }
   }
-  // release: what was done under the lock. Also for the readers before: the caller has acquired their unlocks. seq_cst:
-  // a try that begins when unlock() has returned sees that it is free, or whose it is.
+  // release: what was done under the lock, also by the readers before, whose unlocks the caller has acquired. seq_cst:
+  // a try that begins after unlock() has returned sees that the lock is free, or whose it is.
   word_.store(holders | (must_wake() ? waiters : 0), rt::seq_cst);
 }
 
-// Readers are inside, and the last of them leaves only after this: those that wait come in, unless a writer waits, too.
+// Lets the waiting readers in, unless a writer waits, too. Called while readers are inside, the last of whom leaves
+// only after this.
 void shared_mutex::let_readers_in(wake_list& woken) noexcept {
   drop_abandoned(writers_);
   if (writers_.first || !readers_.first) return;
-  // acquire, for those who are handed the lock by this: they see what a writer before did.
+  // acquire, on behalf of the readers that are handed the lock here: they see what a writer did before.
   word_.fetch_add(reader * hand_over_to_all(readers_, woken), rt::acquire);
 }
 
-// w waits no longer. It may have been the last writer that readers waited for.
+// Called when w stops waiting. It may have been the last writer that readers waited for.
 void shared_mutex::give_up(heir_waiter& w, side s, wake_list& woken) noexcept {
   remove(queue_of(s), w);
-  // As `waiters` is set, the last of the readers comes to the bucket.
+  // Since `waiters` is set, the last reader comes to the bucket.
   if (s == side::writer && (word_.load(rt::relaxed) & (waiters | writer)) == waiters) let_readers_in(woken);
   settle();
-  // Free, and somebody waits: an heir was abandoned. Nobody takes it without the bucket now.
+  // The lock is free, and somebody waits: an heir was abandoned. Nobody takes the lock without the bucket now.
   if (word_.load(rt::acquire) == waiters) pass_on(woken, s);
 }
 
@@ -215,7 +219,7 @@ void shared_mutex::unlock_shared_slow() noexcept {
   std::uint32_t word = word_.load(rt::acquire);
   for (;;) {
     if (word < reader) misuse(this, "unlock_shared, but no reader holds it", word);
-    if (word == (reader | waiters)) break;  // the last, and it stays so: nobody comes or goes without the bucket
+    if (word == (reader | waiters)) break;  // the last reader, and it stays so: nobody comes or goes without the bucket
     if (word_.compare_exchange_weak(word, word - reader, rt::release, rt::acquire)) return;
   }
   pass_on(woken, side::reader);

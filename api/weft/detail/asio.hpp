@@ -1,8 +1,8 @@
-// What lets a stream be one of Boost.Asio's and Beast's without an include of theirs: they are large, and most programs
-// that use sockets have no need of them.
+// Makes weft's streams usable with Boost.Asio and Beast without including their headers, which are large; most programs
+// that use sockets do not need them.
 //
-// So their types are only declared here, and every use stands in a template that depends on them: by the time a program
-// calls it, it has included Boost's headers, before weft's or after.
+// Boost's types are only declared here, and each use of them is in a template that depends on them. A program that
+// calls such a template has included Boost's headers by then, before weft's or after.
 #pragma once
 
 #include <weft/io.hpp>
@@ -24,7 +24,7 @@ class mutable_buffer;
 class const_buffer;
 class io_context;
 namespace error {
-// Leads the look-up of a function's name by the types of its arguments into this namespace.
+// A type in this namespace, so that argument-dependent lookup looks here.
 struct weft_looks_here;
 }  // namespace error
 }  // namespace boost::asio
@@ -35,7 +35,7 @@ enum class role_type;
 
 namespace weft::detail {
 
-// --- sequences of buffers: one, or a range of some
+// --- sequences of buffers: one buffer, or a range of buffers
 
 template <class T>
 concept mutable_memory = requires(const T& b) {
@@ -56,7 +56,7 @@ using asio_type = std::conditional_t<std::is_const_v<Byte>, boost::asio::const_b
 template <class Byte>
 using own_type = std::conditional_t<std::is_const_v<Byte>, io::const_buffer, io::mutable_buffer>;
 
-// T says where memory is, or turns into Asio's type that does.
+// T tells where memory is, or converts to the type of Asio's that does.
 template <class T, class Byte>
 concept asio_buffer = (std::is_const_v<Byte> ? const_memory<T> : mutable_memory<T>) ||
                       (std::is_class_v<T> && requires(const T& b) { asio_type<Byte>(b); });
@@ -70,11 +70,11 @@ concept asio_range = requires(const T& r) {
   requires asio_buffer<range_element<T>, Byte>;
 };
 
-// What a stream takes as weft's own buffer it takes as that.
+// A type that converts to weft's own buffer is excluded: a stream takes it as that.
 template <class T, class Byte>
 concept asio_buffers = !std::convertible_to<const T&, own_type<Byte>> && (asio_buffer<T, Byte> || asio_range<T, Byte>);
 
-// The first buffers of a sequence that are not empty: one attempt need not take all.
+// The first non-empty buffers of a sequence. They need not be all of them: one attempt may transfer less.
 template <class Byte>
 class gathered {
  public:
@@ -113,8 +113,8 @@ concept asio_error_code = requires(E& ec) {
   ec.assign(1, ec.category());
 };
 
-// Turns into boost::asio::error::misc_errors: among the enums for which make_error_code is there it alone has an eof.
-// Code: nothing is looked up before it is known, and thus Asio's headers are there.
+// Converts to boost::asio::error::misc_errors, the only enum with an eof among those that have a make_error_code. The
+// parameter Code delays the lookup until Code is known; Asio's headers are included by then.
 template <class Code, class Where = boost::asio::error::weft_looks_here>
 struct asio_eof {
   template <class E>
@@ -122,7 +122,7 @@ struct asio_eof {
   constexpr operator E() const noexcept { return E::eof; }
 };
 
-// The result of a stream's call in the words of Asio: its eof, else what the system says.
+// Sets `to` to the result of a stream's call as Asio reports it: Asio's eof, or else the system's error.
 template <class Code>
 void assign_as_asio(Code& to, const std::error_code& from, const std::error_code& eof) {
   if constexpr (std::same_as<Code, std::error_code>) {
@@ -137,9 +137,9 @@ void assign_as_asio(Code& to, const std::error_code& from, const std::error_code
   }
 }
 
-// --- what a layer of Beast's wants of the one below
+// --- what a layer of Beast's requires of the layer below
 
-// A context that nobody runs. Never destroyed: what refers to it may be static.
+// Returns a context that nobody runs. It is never destroyed, since static objects may refer to it.
 template <class Context>
 Context& idle_context() {
   static Context& c = *new Context;

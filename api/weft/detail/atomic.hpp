@@ -1,5 +1,4 @@
-// std::atomic, by the name under which weft's own tests may put theirs in its place (WEFT_INTERLEAVE:
-// runtime/atomic.hpp).
+// std::atomic, under a name for which weft's own tests can substitute theirs (WEFT_INTERLEAVE: runtime/atomic.hpp).
 #pragma once
 
 #include <atomic>

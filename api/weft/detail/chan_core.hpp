@@ -16,7 +16,7 @@ namespace weft::detail {
 
 class chan_core;
 
-// How to move one element. A null `move` means: bytes.
+// How to move one element. If `move` is null, its bytes are copied.
 struct element {
   std::size_t size;
   std::size_t align;
@@ -24,8 +24,8 @@ struct element {
   void (*destroy)(void* at) noexcept;
 };
 
-// What a sender may offer in place of a T: something that becomes one when it is taken, and stays as it is until then.
-// The address says so, by its lowest bit.
+// What a sender may offer in place of a T: an object that is converted to a T when it is taken, and stays as it is
+// until then. The lowest bit of the address marks it.
 struct conversion {
   void (*make)(conversion* from, void* to) noexcept;
 
@@ -34,7 +34,8 @@ struct conversion {
   static conversion* unmarked(void* at) noexcept { return reinterpret_cast<conversion*>(static_cast<char*>(at) - 1); }
 };
 
-// U, an rvalue of another type, is converted under the channel's lock. What may throw there is converted before.
+// True if U, an rvalue of another type, is converted under the channel's lock. If the conversion may throw, it is done
+// before.
 template <class T, class U>
 concept converts_when_taken =
     std::is_class_v<U> && !std::is_const_v<U> && !std::is_same_v<U, T> && !std::is_trivially_copyable_v<T> &&
@@ -85,9 +86,10 @@ WEFT_API chan_core* chan_make(const element& e, std::size_t capacity);
 WEFT_API void chan_retain(chan_core* c) noexcept;
 WEFT_API void chan_release(chan_core* c) noexcept;
 
-// c may be null (nil). `value` is moved from only if the result is done. `timeout` in ns; would_block: it passed.
+// c may be null (a nil channel). `value` is moved from only if the result is `done`. `timeout` is in ns; the result is
+// `would_block` if it passed.
 WEFT_API chan_status chan_send(chan_core* c, void* value, std::int64_t timeout);
-WEFT_API bool chan_send_would_block(const chan_core* c) noexcept;  // at some instant during the call
+WEFT_API bool chan_send_would_block(const chan_core* c) noexcept;  // as of some instant during the call
 // Constructs the element at `out` only if the result is done.
 WEFT_API chan_status chan_recv(chan_core* c, void* out, std::int64_t timeout);
 WEFT_API void chan_close(chan_core* c);  // throws channel_closed, std::logic_error
@@ -103,14 +105,14 @@ struct select_op {
   bool send;
 };
 
-// Which case, and how it went.
+// The chosen case, and how its operation went.
 struct select_outcome {
   static constexpr std::size_t none = SIZE_MAX >> 8;  // nothing was ready, or the time passed
   std::size_t index;
   chan_status status;
 };
 
-// The same in one register, as what waits can end by a jump then (runtime/way_back.hpp).
+// A select_outcome in one register, so that a function that waits can end by a jump (runtime/way_back.hpp).
 enum class packed_outcome : std::uint64_t {};
 constexpr packed_outcome pack(select_outcome o) noexcept {
   return static_cast<packed_outcome>(std::uint64_t{o.index} << 8 | static_cast<std::uint8_t>(o.status));
@@ -120,19 +122,20 @@ constexpr select_outcome unpack(packed_outcome o) noexcept {
   return {static_cast<std::size_t>(word >> 8), static_cast<chan_status>(word & 0xff)};
 }
 
-// One of the operations, chosen with equal chance among those that are ready; waits at most `timeout` ns for one.
+// Performs one of the operations, chosen with equal chance among those that are ready. Waits at most `timeout` ns for
+// one to be ready.
 WEFT_API packed_outcome chan_select(const select_op* ops, std::size_t count, std::int64_t timeout);
 
-// Room for a T that the core constructs.
+// Storage for a T that the core constructs.
 template <class T>
 class slot {
  public:
   slot() noexcept = default;
-  slot(const slot&) noexcept {}  // only empty ones are copied
+  slot(const slot&) noexcept {}  // only empty slots are copied
   slot& operator=(const slot&) = delete;
   void* address() noexcept { return bytes_; }
   T* get() noexcept { return std::launder(reinterpret_cast<T*>(bytes_)); }
-  // Moves the element out and ends its life here.
+  // Moves the element out and destroys it here.
   T take() noexcept {
     T v(std::move(*get()));
     std::destroy_at(get());

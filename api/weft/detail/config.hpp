@@ -1,4 +1,4 @@
-// What every public header needs: the mark of exported names, the version, and errno.
+// What every public header needs: the attribute of exported names, the version, and errno.
 #pragma once
 
 #if __cplusplus < 202002L

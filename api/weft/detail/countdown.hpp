@@ -1,4 +1,4 @@
-// A count that others wait for to become zero: the inside of wait_group and latch. Not for users.
+// A count with waiters that wait until it is zero: the inside of wait_group and latch. Not for users.
 #pragma once
 
 #include <weft/detail/atomic.hpp>
@@ -18,11 +18,11 @@ class countdown {
 
   static constexpr std::int64_t max = INT64_MAX / 4;
 
-  // acquire: sees what those did who counted down.
+  // acquire: the caller sees what was done before each countdown.
   bool is_zero() const noexcept { return word_.load(std::memory_order_acquire) == 0; }
   std::int64_t count() const noexcept { return word_.load(std::memory_order_relaxed) / one; }
 
-  // n may be negative. False: the count would leave 0..max, and nothing was done.
+  // Adds n, which may be negative. False: the count would leave 0..max, and nothing was done.
   [[nodiscard]] bool add(std::int64_t n) noexcept {
     std::int64_t w = word_.load(std::memory_order_relaxed);
     for (;;) {
@@ -34,13 +34,13 @@ class countdown {
         w = word_.load(std::memory_order_relaxed);
         continue;
       }
-      // release: what was done before counting down is seen by who sees zero. The steps before it are
-      // read-modify-writes and so carry on each other's release.
+      // release: what was done before counting down is seen by every thread that sees zero. Earlier countdowns are
+      // seen, too: all of them are read-modify-writes, which continue each other's release sequence.
       if (word_.compare_exchange_weak(w, next, std::memory_order_release, std::memory_order_relaxed)) return true;
     }
   }
 
-  // Until the count is zero. False: the deadline passed. std::bad_alloc, with a deadline only.
+  // Waits until the count is zero. False: the deadline passed. Throws std::bad_alloc, but only if there is a deadline.
   bool wait(std::int64_t deadline, countdown_of what) { return is_zero() || wait_slow(deadline, what); }
 
  private:

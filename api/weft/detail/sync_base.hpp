@@ -11,23 +11,25 @@
 
 namespace weft::detail {
 
-// Who waits lies on the stack of the waiting goroutine or thread (api/src/sync/parking.hpp).
+// A waiter lies on the stack of the waiting goroutine or thread (api/src/sync/parking.hpp).
 struct sync_waiter;
 struct heir_waiter;
 class wake_list;
 
-// Those who wait for one object, first come first. Under the lock that belongs to the object's address.
+// The waiters of one object, in order of arrival. Guarded by the lock that belongs to the object's address.
 struct sync_queue {
   sync_waiter* first = nullptr;
 };
 
-// For who finds that another thread was faster at an atomic word. Two that change one word in turn make its cache line
-// pass between their processors for each change, which costs several times the change: the slower one pauses for as
-// long as tens of changes take, and the faster one makes those of its own (as a test-and-set lock backs off: Anderson,
-// "The Performance of Spin Lock Alternatives", 1990).
+// Pauses a thread that found another thread faster at changing an atomic word. When two threads change one word in
+// turn, its cache line passes between their processors for each change, which costs several times as much as the
+// change. So the slower thread pauses for as long as tens of changes take, and the faster one makes several of its own
+// meanwhile. A test-and-set lock backs off in the same way (Anderson, "The Performance of Spin Lock Alternatives",
+// 1990).
 WEFT_API void spin_backoff() noexcept;
 
-// Out-of-line functions take deadlines: nanoseconds of the steady clock, never_ns for none.
+// Returns the deadline that is d from now. Out-of-line functions take deadlines: nanoseconds of the steady clock;
+// never_ns for none.
 template <class Rep, class Period>
 std::int64_t deadline_in(const std::chrono::duration<Rep, Period>& d) noexcept {
   const std::int64_t ns = to_ns(d);
@@ -37,13 +39,13 @@ std::int64_t deadline_in(const std::chrono::duration<Rep, Period>& d) noexcept {
   return sum;
 }
 
-// For a clock that may be set meanwhile: as it goes now.
+// Returns tp as a deadline. For a clock that may be set meanwhile, that is an estimate from what the clock shows now.
 template <class Clock, class Duration>
 std::int64_t deadline_at(const std::chrono::time_point<Clock, Duration>& tp) {
   if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {
     return to_ns(tp);
   } else {
-    // In nanoseconds that saturate: the difference of two points need not fit.
+    // Computed in nanoseconds that saturate, since the difference of two points need not fit.
     const std::int64_t until = to_ns(tp.time_since_epoch());
     if (until >= never_ns) return never_ns;
     std::int64_t left;
@@ -52,14 +54,14 @@ std::int64_t deadline_at(const std::chrono::time_point<Clock, Duration>& tp) {
   }
 }
 
-// After deadline_at(tp): false if the clock was set back before that.
+// True if tp has come. Called after the deadline deadline_at(tp) has passed; false if the clock was set back meanwhile.
 template <class Clock, class Duration>
 bool has_come(const std::chrono::time_point<Clock, Duration>& tp) {
   return std::is_same_v<Clock, std::chrono::steady_clock> ||
          to_ns(Clock::now().time_since_epoch()) >= to_ns(tp.time_since_epoch());
 }
 
-// wait(deadline) until the point has come.
+// Calls wait(deadline) until it succeeds or tp has come.
 template <class Clock, class Duration, class Wait>
 bool wait_until_point(const std::chrono::time_point<Clock, Duration>& tp, Wait wait) {
   for (;;) {

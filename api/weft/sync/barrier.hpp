@@ -1,9 +1,9 @@
-// barrier: a number of participants meet again and again; the last to arrive runs the completion and lets all go. As
-// std::barrier.
+// barrier: a number of participants meet, again and again. The last one to arrive runs the completion and lets all go
+// on. As std::barrier.
 //
-// All members: anywhere. The completion runs in the goroutine (or thread) that arrives last, before anybody is let go;
-// it must not throw and not wait for this barrier. More arrivals in a phase than are expected are fatal, and so is a
-// negative number of participants. The barrier may be destroyed as soon as all who waited have returned.
+// The completion runs in the goroutine or thread that arrives last, before any other goes on. It must not throw, and
+// must not wait for this barrier. More arrivals in a phase than are expected are fatal, and so is a negative number of
+// participants. The barrier may be destroyed as soon as all that waited have returned. All members: anywhere.
 #pragma once
 
 #include <weft/detail/atomic.hpp>
@@ -30,8 +30,9 @@ class barrier_core {
   barrier_core(const barrier_core&) = delete;
   barrier_core& operator=(const barrier_core&) = delete;
 
-  // *phase: the phase it arrived in. True: it was the last; the caller runs the completion and then next_phase().
-  // `drop`: one less is expected from the next phase on.
+  // Arrives n times, and sets *phase to the phase of these arrivals. True: the last one is among them, and the caller
+  // must run the completion and then call next_phase(). `drop`: one participant less is expected from the next phase
+  // on.
   [[nodiscard]] WEFT_API bool arrive(std::ptrdiff_t n, bool drop, std::uint64_t* phase) noexcept;
   WEFT_API void next_phase() noexcept;
 
@@ -43,8 +44,9 @@ class barrier_core {
   WEFT_API void wait_slow(std::uint64_t phase);
   [[noreturn]] WEFT_API void misuse(std::ptrdiff_t expected) const noexcept;
 
-  // Under the bucket.
-  detail::atomic<std::uint64_t> phase_{0};  // release when it is over: the waiters see what all did before they arrived
+  // Written under the bucket's lock. The store that ends a phase is a release: the waiters see what all participants
+  // did before they arrived.
+  detail::atomic<std::uint64_t> phase_{0};
   std::ptrdiff_t expected_;
   std::ptrdiff_t missing_;
   sync_queue queue_{};
@@ -72,12 +74,12 @@ class barrier {
   // Arrives n times without waiting.
   [[nodiscard]] arrival_token arrive(std::ptrdiff_t n = 1) { return arrival_token(arrive_as(n, false)); }
 
-  // Waits until the phase of the token is over.
+  // Waits until the phase in which the token was given out is over.
   void wait(arrival_token&& token) const { core_.wait(token.phase_); }
 
   void arrive_and_wait() { core_.wait(arrive_as(1, false)); }
 
-  // Arrives, and is not expected any more in later phases.
+  // Arrives once, without waiting. From the next phase on, one participant less is expected.
   void arrive_and_drop() { arrive_as(1, true); }
 
  private:

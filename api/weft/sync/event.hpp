@@ -1,7 +1,8 @@
-// event: something that has happened, or not. wait() returns while it is set; it stays set until reset().
+// event: something that has happened, or has not. While the event is set, wait() returns at once. It stays set until
+// reset().
 //
-// All members: anywhere. It may be destroyed as soon as its last wait() has returned: the set() that made it return no
-// longer touches it.
+// An event may be destroyed as soon as its last wait() has returned: the set() that made it return does not touch it
+// any more. All members: anywhere.
 #pragma once
 
 #include <weft/detail/atomic.hpp>
@@ -19,11 +20,12 @@ class event {
   event(const event&) = delete;
   event& operator=(const event&) = delete;
 
-  // Wakes all who wait at that moment: they return even if reset() follows at once.
+  // Sets the event and wakes all that wait at that moment. They return even if reset() follows at once.
   void set() noexcept {
     std::uint32_t w = word_.load(std::memory_order_relaxed);
     while ((w & waiters) == 0) {
-      // release: what was done before is seen after wait(). Also if it is set already, hence the write.
+      // release: what was done before is seen after wait(). That must hold even if the event is set already, so the
+      // word is written in any case.
       if (word_.compare_exchange_weak(w, is_on, std::memory_order_release, std::memory_order_relaxed)) return;
     }
     set_slow();
@@ -36,12 +38,13 @@ class event {
 
   bool is_set() const noexcept { return word_.load(std::memory_order_acquire) == is_on; }
 
-  // Waits until it is set.
+  // Waits until the event is set.
   void wait() const {
     if (!is_set()) wait_slow(detail::never_ns);
   }
 
-  // At most d, or until tp. False: the time passed. std::bad_alloc: there was no memory for the timer.
+  // As wait(), but for at most d, or until tp. False: the time passed. Throws std::bad_alloc if there is no memory for
+  // the timer.
   template <class Rep, class Period>
   bool wait_for(const std::chrono::duration<Rep, Period>& d) const {
     return is_set() || wait_slow(detail::deadline_in(d));
@@ -53,7 +56,7 @@ class event {
 
  private:
   static constexpr std::uint32_t is_on = 1;
-  static constexpr std::uint32_t waiters = 2;  // off, and the queue is not empty: changes only under the bucket
+  static constexpr std::uint32_t waiters = 2;  // not set, and the queue is not empty; changes under the bucket's lock
 
   WEFT_API void set_slow() noexcept;
   WEFT_API bool wait_slow(std::int64_t deadline) const;

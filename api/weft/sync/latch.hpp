@@ -1,7 +1,8 @@
-// latch: a count that goes down once, and those who wait until it is zero. As std::latch.
+// latch: a count that goes down to zero once; waiters wait for that. As std::latch.
 //
-// All members: anywhere. Counting below zero is fatal, and so is a negative number, also to begin with. It may be
-// destroyed as soon as its last wait() has returned: the count_down() that made it return no longer touches it.
+// Counting below zero is fatal, and so is a negative argument, also to the constructor. A latch may be destroyed as
+// soon as its last wait() has returned: the count_down() that made it return does not touch it any more. All members:
+// anywhere.
 #pragma once
 
 #include <weft/detail/countdown.hpp>
@@ -25,13 +26,14 @@ class latch {
       misuse("count_down", n);
   }
 
-  // Whether the count is zero.
+  // True if the count is zero.
   [[nodiscard]] bool try_wait() const noexcept { return count_.is_zero(); }
 
-  // Waits until the count is zero; sees what was done before each count_down().
+  // Waits until the count is zero. The caller then sees what was done before each count_down().
   void wait() const { count_.wait(detail::never_ns, detail::countdown_of::latch); }
 
-  // At most d, or until tp. False: the time passed. std::bad_alloc: there was no memory for the timer.
+  // As wait(), but for at most d, or until tp. False: the time passed. Throws std::bad_alloc if there is no memory for
+  // the timer.
   template <class Rep, class Period>
   bool wait_for(const std::chrono::duration<Rep, Period>& d) const {
     return count_.wait(detail::deadline_in(d), detail::countdown_of::latch);

@@ -1,20 +1,20 @@
-// mutex: who holds it is alone. Two bytes.
+// mutex: mutual exclusion between goroutines. Two bytes.
 //
 //   state     lock                      try_lock   unlock
 //   free      takes it                  true       fatal: unlock of an unlocked mutex
-//   held      waits                     false      frees it; or, if somebody waited longer than 1 ms, hands it over
+//   held      waits                     false      frees it; or, if a waiter has waited for 1 ms, hands it over
 //
-// Works with std::unique_lock, std::lock_guard, std::scoped_lock and condition_variable. Not recursive. It belongs to
-// no goroutine: another one may unlock it. Waiting parks the goroutine, never the thread; a thread that is not weft's,
-// which may use it too, with or without a runtime, blocks.
+// Works with std::unique_lock, std::lock_guard, std::scoped_lock and condition_variable. Not recursive. No goroutine
+// owns a mutex: another one may unlock it. Waiting parks the goroutine, never its thread. Threads that are not weft's
+// may use it, too, with or without a runtime; they block as threads.
 //
-// Fairness: a free mutex goes to whoever comes first, also past waiters (that is what makes it fast); but no waiter is
-// passed by once it has waited for 1 ms: then unlock hands the mutex to it. The exception: one that was woken before,
-// and whose turn to run has not come since. Where all processors are busy with goroutines that compute, that is a time
-// slice (10 ms) or more.
+// Fairness: a free mutex goes to the first that asks for it, even if others have waited longer; that is what makes it
+// fast. But once a waiter has waited for 1 ms, no other may take the mutex before it: the next unlock hands it over.
+// The exception is a waiter that was woken before and has not had its turn to run since. Where all processors are busy
+// with goroutines that compute, that takes a time slice (10 ms) or more.
 //
-// A mutex may be destroyed as soon as the last lock() has returned and was unlocked: an unlock that made that lock()
-// possible no longer touches it. Destroying one that somebody waits for is not allowed.
+// A mutex may be destroyed as soon as the last lock() has returned and was unlocked: the unlock() that made that lock()
+// possible does not touch the mutex any more. It must not be destroyed while somebody waits for it.
 #pragma once
 
 #include <weft/detail/atomic.hpp>
@@ -30,8 +30,8 @@ namespace detail {
 
 struct mutex_queue;
 
-// How many mutexes with waiters that nobody woke yet there are at addresses of one kind. The protocol ("asymmetric
-// unlock") is in api/src/sync/mutex.cpp.
+// Counts the mutexes that have waiters to be woken, among the mutexes whose addresses have the same hash. The protocol
+// ("asymmetric unlock") is in api/src/sync/mutex.cpp.
 struct alignas(64) mutex_bell {
   detail::atomic<std::uint32_t> rings{0};
 };
@@ -50,16 +50,17 @@ class mutex {
   mutex(const mutex&) = delete;
   mutex& operator=(const mutex&) = delete;
 
-  // Waits until the mutex is free and takes it. Anywhere.
+  // Waits until the mutex is free, and takes it. Anywhere.
   void lock() {
     if (!take()) [[unlikely]]
       lock_slow(detail::never_ns);
   }
 
-  // Takes it if it is free; never waits. Anywhere.
+  // Takes the mutex if it is free; never waits. Anywhere.
   [[nodiscard]] bool try_lock() noexcept { return held_.load(std::memory_order_relaxed) == 0 && take(); }
 
-  // Waits at most d, or until tp; false: the time passed. Anywhere. std::bad_alloc: there was no memory for the timer.
+  // As lock(), but waits at most d, or until tp. False: the time passed. Throws std::bad_alloc if there is no memory
+  // for the timer. Anywhere.
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& d) {
     return try_lock() || lock_slow(detail::deadline_in(d));
@@ -69,12 +70,12 @@ class mutex {
     return try_lock() || detail::wait_until_point(tp, [this](std::int64_t t) { return lock_slow(t); });
   }
 
-  // Frees it, or hands it to a waiter. Fatal if it is not locked. Anywhere.
+  // Frees the mutex, or hands it to a waiter. Fatal if it is not locked. Anywhere.
   void unlock() noexcept {
     if (must_wake_.load(std::memory_order_relaxed) != 0 || held_.load(std::memory_order_relaxed) == 0) [[unlikely]] {
       return unlock_slow();
     }
-    // "asymmetric unlock": U1 free it, U2 look at the bell. After U1 the mutex may be gone.
+    // "asymmetric unlock": U1 frees the mutex, U2 looks at the bell. After U1 the mutex may be gone.
     detail::mutex_bell& bell = detail::mutex_bells[detail::address_hash(this)];
     held_.store(0, std::memory_order_release);
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -85,7 +86,7 @@ class mutex {
  private:
   friend struct detail::mutex_queue;
 
-  // acquire: sees what the last holder wrote before its release in unlock.
+  // acquire: the caller sees what the last holder wrote before the release in unlock.
   bool take() noexcept {
     std::uint8_t free = 0;
     return held_.compare_exchange_strong(free, 1, std::memory_order_acquire, std::memory_order_relaxed);
@@ -96,7 +97,7 @@ class mutex {
   WEFT_API static void answer_bell(const void* address) noexcept;
 
   detail::atomic<std::uint8_t> held_{0};
-  detail::atomic<std::uint8_t> must_wake_{0};  // not 0: unlock_slow() looks who is to be woken
+  detail::atomic<std::uint8_t> must_wake_{0};  // not 0: unlock() goes to unlock_slow(), to see whom to wake
 };
 
 }  // namespace weft

@@ -1,8 +1,9 @@
-// call_once: a function that is called once, whoever comes first. As std::call_once.
+// call_once: calls a function once for each flag, by the first caller. As std::call_once.
 //
-// The others wait until the call has returned. If it throws (or ends its goroutine by exit_goroutine()), the exception
-// comes out of that call_once, the flag stays unset, and one of those that wait, or that come then, calls its own
-// function. Anywhere. A function that comes back to its own flag waits for itself.
+// The other callers wait until that call has returned. If the function throws, or ends its goroutine by
+// exit_goroutine(), the exception comes out of that call_once and the flag stays unset; one of the callers that wait,
+// or the next one that comes, then calls its own function. A function that calls call_once with its own flag waits for
+// itself, for ever. Anywhere.
 #pragma once
 
 #include <weft/detail/atomic.hpp>
@@ -26,14 +27,15 @@ class once_flag {
 
   static constexpr std::uint32_t unset = 0, running = 1, running_with_waiters = 2, set = 3;
 
-  // acquire: sees what the call did.
+  // acquire: the caller sees what the function did.
   bool is_set() const noexcept { return word_.load(std::memory_order_acquire) == set; }
 
-  // True: it is the caller's turn, and it has to end(). False: the flag was set meanwhile.
+  // True: it is the caller's turn to call its function, and the caller must call end(). False: the flag was set
+  // meanwhile.
   WEFT_API bool begin();
   WEFT_API void end(bool done) noexcept;
 
-  // Out of line, for the sake of the look at a flag that is set.
+  // Not inlined, so that the common case, a flag that is set, stays short.
   template <class F, class... Args>
   [[gnu::noinline]] void call(F&& f, Args&&... args) {
     struct turn {

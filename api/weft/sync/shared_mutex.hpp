@@ -2,18 +2,19 @@
 //
 //   state          lock                 lock_shared
 //   free           takes it             takes it
-//   readers        waits                takes it, unless a writer has waited for long
+//   readers        waits                takes it, unless a writer has waited for 1 ms
 //   a writer       waits                waits
 //
 // Works with std::unique_lock, std::shared_lock, std::scoped_lock. Not recursive: a reader that locks again while a
 // writer waits may block itself for ever. All members: anywhere.
 //
-// Fairness: the last reader hands it over to a writer that waits. Else a free one goes to whoever comes first, also
-// past those who wait; but nobody is passed by once it has waited for 1 ms: then readers that come let a writer go
-// first, and a writer that unlocks hands it over, to all readers that wait at that moment. (Who was woken before has to
-// get its turn to run first, as with mutex.)
+// Fairness: the last reader hands the lock over to a waiting writer. Otherwise a free lock goes to the first that asks
+// for it, even if others have waited longer. But once a waiter has waited for 1 ms, no other goes first: new readers
+// wait behind a writer that has waited that long, and a writer that unlocks hands the lock over, to all readers that
+// wait at that moment. The exception is a waiter that was woken before and has not had its turn to run since, as with
+// mutex.
 //
-// It may be destroyed as soon as the last lock has returned and was unlocked; not while somebody waits.
+// It may be destroyed as soon as the last lock has returned and was unlocked, but not while somebody waits for it.
 #pragma once
 
 #include <weft/detail/atomic.hpp>
@@ -32,7 +33,7 @@ class shared_mutex {
 
   // --- writing
 
-  // Waits until nobody holds it, and takes it alone.
+  // Waits until nobody holds the lock, and takes it alone.
   void lock() {
     if (!try_lock()) [[unlikely]]
       lock_slow(detail::never_ns);
@@ -43,7 +44,8 @@ class shared_mutex {
     return word_.compare_exchange_strong(free, writer, std::memory_order_acquire, std::memory_order_relaxed);
   }
 
-  // Waits at most d, or until tp; false: the time passed. std::bad_alloc: there was no memory for the timer.
+  // As lock(), but waits at most d, or until tp. False: the time passed. Throws std::bad_alloc if there is no memory
+  // for the timer.
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& d) {
     return try_lock() || lock_slow(detail::deadline_in(d));
@@ -63,17 +65,19 @@ class shared_mutex {
 
   // --- reading
 
-  // Waits until no writer holds it or has waited for it for long, and takes a share.
+  // Waits until no writer holds the lock or has waited for it for 1 ms, and takes a share.
   void lock_shared() {
     if (!take_share()) [[unlikely]]
       lock_shared_slow(detail::never_ns);
   }
 
-  // False also if a writer has waited for long.
+  // Takes a share if that is possible at once. False also if a writer has waited for 1 ms.
   [[nodiscard]] bool try_lock_shared() noexcept {
     return take_share() || ((word_.load(std::memory_order_seq_cst) & writer) == 0 && try_lock_shared_slow());
   }
 
+  // As lock_shared(), but waits at most d, or until tp. False: the time passed. Throws std::bad_alloc if there is no
+  // memory for the timer.
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_shared_for(const std::chrono::duration<Rep, Period>& d) {
     return take_share() || lock_shared_slow(detail::deadline_in(d));
@@ -96,7 +100,7 @@ class shared_mutex {
 
  private:
   static constexpr std::uint32_t writer = 1;   // a writer holds it
-  static constexpr std::uint32_t waiters = 2;  // somebody is to be woken: it changes only as shared_mutex.cpp says
+  static constexpr std::uint32_t waiters = 2;  // somebody must be woken: the word changes as shared_mutex.cpp says
   static constexpr std::uint32_t reader = 4;   // one more reader holds it
 
   WEFT_API bool lock_slow(std::int64_t deadline);
@@ -105,10 +109,10 @@ class shared_mutex {
   WEFT_API void unlock_slow() noexcept;
   WEFT_API void unlock_shared_slow() noexcept;
 
-  // If nobody is in the way, nor to be woken.
+  // Takes a share if no writer holds the lock and nobody must be woken.
   bool take_share() noexcept {
     for (;;) {
-      // seq_cst: an unlock() that has returned is seen (shared_mutex.cpp: pass_on).
+      // seq_cst: sees an unlock() that has returned (shared_mutex.cpp: pass_on).
       std::uint32_t w = word_.load(std::memory_order_seq_cst);
       if ((w & (writer | waiters)) != 0) return false;
       if (word_.compare_exchange_strong(w, w + reader, std::memory_order_acquire, std::memory_order_relaxed))

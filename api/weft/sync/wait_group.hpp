@@ -1,12 +1,12 @@
-// wait_group: waits until a number of things is done.
+// wait_group: waits until a number of things are done.
 //
 //   weft::wait_group wg;
 //   for (auto& part : parts) wg.go([&] { work(part); });
 //   wg.wait();
 //
-// The counter starts at zero. All members: anywhere. A counter below zero is fatal. When it reaches zero, all who wait
-// at that moment return, and the group can be used again at once. It may be destroyed as soon as wait() has returned:
-// the done() that made it return no longer touches it.
+// The counter starts at zero. A counter below zero is fatal. When the counter reaches zero, all that wait at that
+// moment return, and the group can be used again at once. It may be destroyed as soon as wait() has returned: the
+// done() that made it return does not touch it any more. All members: anywhere.
 #pragma once
 
 #include <weft/detail/countdown.hpp>
@@ -24,17 +24,19 @@ class wait_group {
  public:
   constexpr wait_group() noexcept : count_(0) {}
 
-  // Adds n, which may be negative. Adding from zero has to happen before the wait() that shall wait for it.
+  // Adds n, which may be negative, to the counter. If the counter is zero, the add must happen before the wait() that
+  // is meant to wait for it.
   void add(std::ptrdiff_t n = 1) noexcept {
     if (!count_.add(n)) [[unlikely]]
       misuse(n);
   }
   void done() noexcept { add(-1); }
 
-  // Waits until the counter is zero; sees what was done before each done().
+  // Waits until the counter is zero. The caller then sees what was done before each done().
   void wait() { count_.wait(detail::never_ns, detail::countdown_of::wait_group); }
 
-  // At most d, or until tp. False: the time passed. std::bad_alloc: there was no memory for the timer.
+  // As wait(), but for at most d, or until tp. False: the time passed. Throws std::bad_alloc if there is no memory for
+  // the timer.
   template <class Rep, class Period>
   bool wait_for(const std::chrono::duration<Rep, Period>& d) {
     return count_.wait(detail::deadline_in(d), detail::countdown_of::wait_group);
@@ -45,8 +47,9 @@ class wait_group {
                                     [&](std::int64_t t) { return count_.wait(t, detail::countdown_of::wait_group); });
   }
 
-  // Adds 1 and runs f(args...) in a new goroutine; done() when it has ended and its closure is destroyed, also if it
-  // ends by exit_goroutine(). Otherwise as weft::go(): what cannot be started is not counted.
+  // Adds 1 and runs f(args...) in a new goroutine. done() is called when the goroutine has ended and its closure is
+  // destroyed, also if it ends by exit_goroutine(). Otherwise as weft::go(). A goroutine that cannot be started is not
+  // counted.
   template <class F, class... Args>
     requires detail::startable<F, Args...>
   void go(F&& f, Args&&... args) { go(go_options{}, std::forward<F>(f), std::forward<Args>(args)...); }
@@ -66,7 +69,7 @@ class wait_group {
     wait_group* group;
   };
 
-  // Destroyed in reverse order: first the closure, at last done().
+  // Members are destroyed in reverse order: first the closure, last the share, which calls done().
   template <class C>
   struct member {
     template <class... A>

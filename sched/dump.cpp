@@ -1,9 +1,9 @@
-// The dump of goroutines, for fatal errors, SIGQUIT and dump_goroutines(). Goroutines that are the same but for their
-// number (same trace, same reason, same place of start) are shown once, with a head for them all, and a list of who
-// they are where the head cannot say that; so a dump of a hundred thousand is hardly longer than the program has places
-// to wait in.
+// The dump of goroutines, for fatal errors, SIGQUIT and dump_goroutines(). Goroutines with the same trace and the same
+// reason to wait that were started in the same place are shown once, as a group with one head. If the head cannot tell
+// all of their numbers and names, a list of these follows. So the length of a dump depends on the number of places in
+// which the program waits, and hardly on the number of goroutines, even for a hundred thousand.
 //
-// Allocates nothing but what demangling a name needs, and takes no lock.
+// A dump allocates nothing but what demangling a name needs, and takes no lock.
 
 #include "sched/dump.hpp"
 
@@ -11,24 +11,26 @@
 #include "runtime/roomy_stack.hpp"
 #include "runtime/thread.hpp"
 #include "sched/dump_head.hpp"
+#include "sched/enter.hpp"
 #include "sched/scheduler.hpp"
 
 #include <algorithm>
 #include <pthread.h>
 #include <span>
+#include <string_view>
 #include <unistd.h>
 
 namespace weft::rt {
 
 namespace {
 
-// Goroutines that are shown as one.
+// Goroutines that are shown as a group.
 struct goroutine_group {
-  std::size_t begin, size;  // in the list of all, sorted by key
+  std::size_t begin, size;  // in the list of all goroutines, which is sorted by key
   std::uint64_t first_id;
 };
 
-// The largest first, those of equal size by their first id.
+// The largest group comes first; groups of equal size are ordered by first_id.
 bool by_size(const goroutine_group& a, const goroutine_group& b) noexcept {
   return a.size != b.size ? a.size > b.size : a.first_id < b.first_id;
 }
@@ -37,8 +39,8 @@ bool by_key(const seen_goroutine& a, const seen_goroutine& b) noexcept {
   return a.key != b.key ? a.key < b.key : a.id < b.id;
 }
 
-// No M has a P, so no goroutine that does not run begins to, and its stack can be read. False where the world could not
-// be stopped: some M is stuck in the runtime, or is not given a processor.
+// True if no M has a P. Then no goroutine begins to run, so the stacks of those that do not run can be read. False if
+// the world could not be stopped: some M is stuck in the runtime, or is not given a processor.
 bool all_ps_stand_still() noexcept {
   for (std::uint32_t i = 0; i < sched.procs.load(acquire); ++i) {
     p_status s = sched.all_ps[i].load(acquire)->status.load(acquire);
@@ -47,7 +49,7 @@ bool all_ps_stand_still() noexcept {
   return true;
 }
 
-// So many at most: a million of them would have little to say.
+// Lists the goroutines of a group, in a limited number of lines: a list of a million would say little.
 void write_members(report& out, std::span<const seen_goroutine> group) noexcept {
   constexpr std::size_t most_lines = 200;
   for (std::size_t n = 0; !group.empty(); ++n) {
@@ -89,7 +91,7 @@ void for_each_group(std::span<seen_goroutine> all, F f) noexcept {
   }
 }
 
-// Those whose traces would be shown alike get the same key.
+// Computes the keys anew, from the traces as they are shown: groups that would look alike become one group.
 void put_together(report& out, const snapshot& s) noexcept {
   std::span<seen_goroutine> all = s.goroutines();
   for_each_group(all, [&](std::size_t first, std::size_t size) {
@@ -111,25 +113,35 @@ void write_all(report& out, const snapshot& s) noexcept {
   for (const goroutine_group& g : groups.all()) write_group(out, all.subspan(g.begin, g.size), s);
 }
 
+// A thread that a goroutine started has the name of the M that the goroutine ran on, unless the program named it.
+void write_thread(report& out) noexcept {
+  char name[16] = "";
+  ::pthread_getname_np(::pthread_self(), name, sizeof name);
+  const bool inherited = !this_m() && std::string_view(name).starts_with(m_name_prefix);
+  if (inherited) {
+    out.line("thread {}, not a goroutine:", ::gettid());
+  } else {
+    out.line("thread {} '{}', not a goroutine:", ::gettid(), static_cast<const char*>(name));
+  }
+}
+
 WEFT_NOINLINE void write_caller(report& out, const G* self, dump_of what) noexcept {
   if (self) {
     out.line("goroutine {} [{}{}]:", goroutine_name(self), describe(self->get_state()), describe_tie(self->marks()));
   } else {
-    char name[16] = "";
-    ::pthread_getname_np(::pthread_self(), name, sizeof name);
-    out.line("thread {} '{}', not a goroutine:", ::gettid(), static_cast<const char*>(name));
+    write_thread(out);
   }
   trace* t = out.scratch();
   if (!t) return;
   trace_here(t, 2);
-  // Where weft itself is at fault, its frames are what matters.
+  // If weft itself is at fault, its own frames are what matters.
   bool whole = what == dump_of::caller_and_all;
   whole ? out.all_frames(*t) : out.frames(*t);
   if (self) out.started_by(self->spawn_pc);
   out.line("");
 }
 
-// The goroutine that runs here, or null.
+// Returns the goroutine that runs on this thread, or null.
 const G* caller() noexcept {
   thread_state* ts = this_thread_or_null();
   return ts && ts->g && ts->g->kind == g_kind::goroutine ? ts->g : nullptr;
@@ -156,7 +168,7 @@ void dump_goroutines(int fd, dump_of what, names n) noexcept {
     if (self || what != dump_of::all_goroutines) write_caller(out, self, what);
     if (what == dump_of::caller) return;
     snapshot all;
-    // A fault of ours is shown with all that can be read, at the risk of reading what is being written.
+    // If weft is at fault, everything that can be read is shown, at the risk of reading what is being written.
     all.take(self, what == dump_of::caller_and_all || all_ps_stand_still());
     write_all(out, all);
   });

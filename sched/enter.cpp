@@ -17,8 +17,8 @@ namespace weft::rt {
 namespace {
 
 [[noreturn]] void sleep_for_good(M* m) noexcept {
-  // The run() this thread belonged to returns, or has returned. Its goroutine keeps its stack, and the thread sleeps.
-  // It is out of the runtime from here on: whoever leaves it behind waits for that.
+  // The run() that this thread belonged to returns, or has returned. The goroutine keeps its stack, and the thread
+  // sleeps. It counts as outside the runtime from here on, as stop_runtime waits for that when it leaves an M behind.
   m->depth.store(0, release);
   for (;;) {
     static constinit atomic<std::uint32_t> never{0};
@@ -29,26 +29,28 @@ namespace {
 void queue_globally(G* g, void*) noexcept {
   {
     lock_guard hold(sched.mutex);
-    // Only now, when what a dump reads of it is complete (G::set_state). From running, syscall or runnable.
+    // Set only here, where everything that a dump reads of the goroutine is complete (G::set_state). The state was
+    // running, syscall or runnable.
     bool stays = sched.shutting_down.load(relaxed);
     g->set_state_from_any(stays ? g_state::waiting : g_state::runnable);
     if (stays) return;
     time_one_in_64(g, sched.came_back.fetch_add(1, relaxed));
     global_put(g);  // A1
   }
-  wake_for_work(nullptr);  // A2: a P may have gone idle since the goroutine found none
+  wake_for_work(nullptr);  // A2: a P may have gone idle since the M found none
 }
 
-// The P was taken while the goroutine was in user code: get one, or queue.
+// Called when the P was taken while the goroutine was in user code, or when a taker gave up: takes an idle P, or else
+// queues the goroutine.
 M* regain_p(M* m) noexcept {
   P* p = nullptr;
   {
     lock_guard hold(sched.mutex);
     m->requests.fetch_and(~request::revoked, relaxed);
     if (m->p.load(relaxed)) return m;  // the taker gave up
-    // That asked for the P that was taken.
+    // A request to yield was made for the sake of the P that was taken.
     m->requests.fetch_and(~request::yield, relaxed);
-    // Once the run() ends nobody takes an M out of the list: its neighbours there may be gone.
+    // Once the run() ends no thread takes an M out of the list of detached Ms: its neighbours there may be gone.
     if (!sched.shutting_down.load(relaxed)) {
       forget_detached(m);
       ++m->regained;
@@ -56,7 +58,7 @@ M* regain_p(M* m) noexcept {
       if (p) acquirep(m, p);
     }
   }
-  use_short_slices(0);  // only now: sysmon gives it others as long as it is detached
+  use_short_slices(0);  // not before: sysmon may give the thread other slices as long as the M is detached
   return p ? m : give_way(m);
 }
 
@@ -74,30 +76,30 @@ M* leave_thread(M* m) noexcept {
 
 M* give_way(M* m) noexcept { return suspend(m, queue_globally, nullptr); }
 
-// What is asked of an M (request, m.hpp). Others raise a bit after they have written what it is about; here the word is
-// read with acquire, and that after it.
+// Answers the requests made of an M (request, m.hpp). A thread that makes a request raises its bit after it has written
+// what the request is about. The word is read with acquire here, and what it is about is read after that.
 //
 //     yield        relaxed     stands for itself
 //     revoked      seq_cst     T1 of "revoke" (preempt.cpp)
 //     stop         release     after world_stopping, or after shutting_down
 //     abandoned    seq_cst     T1 of the same protocol (leave_behind, lifecycle.cpp)
-//     pinned       seq_cst     N1 (pin.cpp); taken between goroutines (find.cpp)
-//     in_syscall   relaxed     by the M itself
-//     hazard       -           before the M's thread begins
+//     pinned       seq_cst     N1 (pin.cpp); answered between goroutines (find.cpp)
+//     in_syscall   relaxed     raised by the M itself
+//     hazard       -           raised before the M's thread begins
 //
-//     An entry that misses a bit (E3 is relaxed, enter.hpp) finds it at the next one. Where that is not soon enough
-//     there is a heavy barrier ("revoke"), or whoever asks looks again: to stop the world takes the Ps of those that do
-//     not come (world.cpp). A bit whose reason has passed is taken back here.
+//     An entry that misses a bit (E3 is relaxed, enter.hpp) leaves it to the next entry. If that is not soon enough,
+//     the thread that makes the request either has a heavy barrier ("revoke"), or looks again: stop_the_world takes the
+//     Ps of Ms that do not come by (world.cpp). A bit whose reason has passed is taken back here.
 M* enter_slow(M* m) noexcept {
   for (;;) {
     std::uint32_t r = m->requests.load(acquire);
     if (r & request::abandoned) sleep_for_good(m);
     if (WEFT_UNLIKELY(sched.shutting_down.load(acquire))) return give_way(m);  // for good
-    // Before `revoked`: a taker may have raised that while the M was in its system call, without a P to take. It then
-    // gives up, or takes the P that is regained here.
+    // in_syscall comes before `revoked`: a taker may have raised `revoked` while the M was in its system call, without
+    // a P to take. That taker gives up, or takes the P that the M gets back here.
     if (r & request::in_syscall) {
       m = finish_syscall(m);
-      if (WEFT_UNLIKELY(r & request::hazard)) m = give_way(m);  // it may come back on another M, so it does
+      if (WEFT_UNLIKELY(r & request::hazard)) m = give_way(m);  // it might come back on another M, so it always does
       continue;
     }
     if (r & request::revoked) {
@@ -109,8 +111,8 @@ M* enter_slow(M* m) noexcept {
       continue;
     }
     until_all_are_aware(m);
-    if (m->g->no_preemption != 0) return m;  // the end of that comes by here again
-    // The world stops: between goroutines this M will give its P up. When the world goes on, so do we.
+    if (m->g->no_preemption != 0) return m;  // the end of no_preemption comes by here again
+    // The world stops: this M gives its P up between goroutines. The goroutine goes on when the world does.
     if (r & request::stop) return give_way(m);
     if (r & request::yield) {
       m->requests.fetch_and(~request::yield, relaxed);

@@ -24,16 +24,16 @@ namespace weft::rt {
 
 namespace {
 
-constexpr nanos look_every = 100 * microsecond;  // the poller, while local work exists
+constexpr nanos look_every = 100 * microsecond;  // between two looks into the poller, while there is local work
 constexpr int looks_before_stealing = 16;
-constexpr nanos refill_every = 10 * microsecond;  // the run queue, while timers are due
+constexpr nanos refill_every = 10 * microsecond;  // between two refills of the run queue, while timers are due
 constexpr std::uint64_t passes_every = 8;         // dispatches
 constexpr nanos passes_after = millisecond;
 constexpr nanos doze_time = 100 * microsecond;
 constexpr nanos global_waits = 10 * millisecond;
 
-// While out of threads (start_new_m), nobody may ever come to a P that idles, and those with a thread may always have
-// something of their own to run. sysmon makes them look when a timer is overdue.
+// Runs the due timers of idle Ps. While out of threads (start_new_m), an idle P may never get an M, and the Ms that
+// have a thread may always have something of their own to run. sysmon makes them look when a timer is overdue.
 nanos check_timers_of_idle(const P* mine, nanos* now, bool* ran) {
   nanos next = 0;
   std::uint32_t n = sched.procs.load(relaxed);
@@ -44,7 +44,7 @@ nanos check_timers_of_idle(const P* mine, nanos* now, bool* ran) {
   return next;
 }
 
-// When the dispatcher has to come by again although there is local work.
+// Plans when the dispatcher has to look at timers and the poller again although there is local work.
 void plan_next_look(P* p, nanos now, nanos next_timer) noexcept {
   if (WEFT_UNLIKELY(sched.newcomers_wait.load(relaxed) || newcomers_aside() != 0)) {
     return p->next_look.store(1, relaxed);
@@ -58,9 +58,10 @@ void plan_next_look(P* p, nanos now, nanos next_timer) noexcept {
   p->next_look.store(cpu_ticks() + static_cast<std::uint64_t>(in) * cpu_tick_rate.per_us / 1000 + 1, relaxed);
 }
 
-// Whom the poller or a timer woke may run before all who wait, but not each time: two that talk to each other, or
-// timers that are due again when they have run, would have the P to themselves. Others come in between: so many, or one
-// that used up its time slice (note_slice_used_up), or any at all in `passes_after`.
+// A goroutine woken by the poller or by a timer may run ahead of the queue, but not every time: two goroutines that
+// keep waking each other, or timers that are due again as soon as they have run, would otherwise keep the P to
+// themselves. In between, queued goroutines must have had a turn: `passes_every` dispatches, or one goroutine that used
+// up its time slice (note_slice_used_up), or, once `passes_after` has passed, any at all.
 bool may_pass(P* p, bool is_one, nanos now) noexcept {
   if (p->runq.ring_empty() && sched.global_size.load(relaxed) == 0) return true;
   if (!is_one) return false;
@@ -73,21 +74,22 @@ bool may_pass(P* p, bool is_one, nanos now) noexcept {
   return true;
 }
 
-// Nobody blocks in the poller, or looked there within `pause`.
+// True if somebody waits for I/O, no M blocks in the poller, and none has looked there within `pause`. *last: when one
+// last looked.
 bool may_poll(nanos now, nanos pause, nanos* last) noexcept {
   if (!anybody_waits_for_io()) return false;
   *last = sched.last_poll.load(relaxed);
   return *last != 0 && now - *last >= pause;
 }
 
-// Without blocking. `last`: when somebody looked, if nobody has since.
+// Polls without blocking, unless another M has looked since `last`.
 g_list poll_once(nanos now, nanos last) noexcept {
   g_list woken;
   if (sched.last_poll.compare_exchange_strong(last, now, acq_rel, relaxed)) poll_network(0, woken);
   return woken;
 }
 
-// The first of them, to run now, while the others are queued; or null.
+// Returns the first goroutine of `woken`, to run now, and queues the others. Null if there is none.
 G* take_first(P* p, g_list& woken) noexcept {
   G* g = woken.pop_front();
   if (!g) return nullptr;
@@ -97,7 +99,8 @@ G* take_first(P* p, g_list& woken) noexcept {
   return g;
 }
 
-// Beside other work, however long that is: now and then. A goroutine that comes alone is run now, if it may pass.
+// Polls now and then while there is other work, however long that goes on. A goroutine that is woken alone runs now, if
+// it may pass the queue.
 G* poll_while_busy(P* p, nanos now) noexcept {
   nanos last;
   if (!may_poll(now, look_every / 2, &last)) return nullptr;
@@ -107,8 +110,8 @@ G* poll_while_busy(P* p, nanos now) noexcept {
   return nullptr;
 }
 
-// There is nothing else to run here. One at a time: the others would fight for the kernel's lock (Go issue 65064).
-// (poll_while_busy does not ask: whoever looks here may have lost its processor.)
+// Polls when there is nothing else to run here. Only one M at a time does: the others would fight for the kernel's lock
+// (Go issue 65064). (poll_while_busy does not ask whether another M looks: that one may have lost its processor.)
 G* poll_before_stealing(P* p, nanos now) noexcept {
   nanos last;
   if (!may_poll(now, 0, &last)) return nullptr;
@@ -118,8 +121,8 @@ G* poll_before_stealing(P* p, nanos now) noexcept {
   return take_first(p, woken);
 }
 
-// With hazard.cpp every goroutine comes by here, and none by next_local (park.cpp), which sees to it that runnext does
-// not always win.
+// Takes a goroutine from p's own queue. With hazard.cpp every goroutine is dispatched from here, and none by next_local
+// (park.cpp), which otherwise sees to it that runnext does not always win. So the ring comes first every other time.
 G* local_one(M* m, P* p, bool* inherit) noexcept {
   if (WEFT_LIKELY(!(m->requests.load(relaxed) & request::hazard))) return p->runq.get(inherit);
   G* g = dispatches(p) % 2 ? p->runq.get_from_ring() : nullptr;
@@ -128,7 +131,8 @@ G* local_one(M* m, P* p, bool* inherit) noexcept {
   return g;
 }
 
-// One from the global queue, or a newcomer: each comes first every other time, as either may never run out.
+// Takes one goroutine from the global queue, or a newcomer. Each source comes first every other time, as either may
+// never run out.
 G* shared_one(P* p) noexcept {
   p->newcomer_first = !p->newcomer_first;
   G* g = p->newcomer_first ? take_newcomer(p) : nullptr;
@@ -136,15 +140,18 @@ G* shared_one(P* p) noexcept {
   return g || p->newcomer_first ? g : take_newcomer(p);
 }
 
-// Where something ends time slices before they are used up, as a ticker does, and what shares a slice runs for long,
-// the global queue's turn, each so many slices, would come in seconds.
+// Takes a goroutine from the global queue if that was never empty at this P's looks for `global_waits`, and this P has
+// not taken from it. The queue's regular turn comes once in so many time slices. If something such as a ticker ends
+// time slices before they are used up, and the goroutines that share a slice run for long, that turn would take seconds
+// to come. The first look only notes the time: a goroutine that has used up its time slice, and gave way to the others,
+// lies in the global queue a moment later, and must not come before them.
 G* overdue_one(P* p, nanos now) noexcept {
   if (sched.global_size.load(relaxed) == 0) {
-    p->global_seen = now;
+    p->global_waits_since = 0;
     return nullptr;
   }
-  if (now - p->global_seen < global_waits) return nullptr;
-  p->global_seen = now;
+  if (p->global_waits_since == 0) p->global_waits_since = now;
+  if (now - p->global_waits_since < global_waits || batch_waits(p)) return nullptr;
   return global_one(p, 0);
 }
 
@@ -158,16 +165,16 @@ bool some_m_idles() noexcept {
   return sched.idle_m_list != nullptr;
 }
 
-// The earliest timer, stopped ones mostly left out (timer_heap::tidy): nobody shall sleep for them, and they shall not
-// hide a deadlock.
+// Returns when the earliest timer is due, with most stopped timers left out (timer_heap::tidy): no M should sleep for a
+// stopped timer, and stopped timers must not hide a deadlock.
 nanos tidy_timers() noexcept {
   std::uint32_t n = sched.procs.load(acquire);
   for (std::uint32_t i = 0; i < n; ++i) sched.all_ps[i].load(acquire)->timers.tidy();
   return earliest_timer();
 }
 
-// After the M gave its P up (S3): is there work that somebody made ready meanwhile? If so, takes a P for it. Crumbs are
-// left to the dozer, if there is one, or will be (steal.cpp).
+// S3, after the M gave its P up: looks for work that was made ready meanwhile. Returns an idle P for it. Null: there is
+// no work, or no P idles, or the work is crumbs that are left to a dozer, which there is or will be (steal.cpp).
 P* recheck_queues(thief_takes* what) noexcept {
   const queued seen = look_at_queues();
   if (seen == queued::nothing) return nullptr;
@@ -182,7 +189,7 @@ P* recheck_queues(thief_takes* what) noexcept {
   return some_idle_p();
 }
 
-// Once for each time that help was wanted.
+// True at most once for each time that help was wanted.
 bool may_doze() noexcept {
   if (!sched.help_wanted.exchange(false, relaxed)) return false;
   if (sched.shutting_down.load(relaxed) || sched.world_stopping.load(relaxed)) return false;
@@ -198,7 +205,8 @@ bool all_serve_themselves() noexcept {
   return true;
 }
 
-// Before D1, so that nobody rouses it for what is no crumbs any more.
+// If m stays away, what is ready is declared to be crumbs. This comes before D1, so that no thread rouses the dozer for
+// goroutines that are crumbs by now.
 bool begins_to_stay_away(M* m) noexcept {
   if (sched.dozer.load(relaxed)) return false;  // there can be only one
   const bool away = m->help.begin_doze(work_done_now());
@@ -209,34 +217,34 @@ bool begins_to_stay_away(M* m) noexcept {
 bool stays_away(M* m) noexcept {
   if (!m->help.is_away()) return false;
   if (m->help.stays_away(work_done_now())) return true;
-  hold_all_to_be(spoils::work);  // those who come with it shall not judge that it is not
+  hold_all_to_be(spoils::work);  // the Ms that come with it must not take it for crumbs
   return false;
 }
 
-// Dozing. Two goroutines that talk to each other on one P make work ready a million times a second that the P will do
-// itself in a moment. If each M that comes to help and finds nothing goes to sleep, the next such wake-up wakes a
-// thread again, and so on: half of the time goes into waking and sleeping. So an M that was wanted, span, and found
-// nothing sleeps a bounded time and then looks again, and counts as spinning meanwhile: nobody wakes another one.
-// It goes on as long as help was wanted during its last doze.
+// Dozing. Two goroutines that talk to each other on one P make work ready a million times a second, and the P itself
+// will run that work in a moment. If each M that came to help and found nothing went to sleep, the next such wake-up
+// would wake a thread again, and so on: half of the time would go into waking and sleeping. So an M that was wanted,
+// spun, and found nothing sleeps for a bounded time and then looks again. It counts as spinning meanwhile, so nobody
+// wakes another M. It goes on like this as long as help was wanted during its last doze.
 //
-//     who makes work ready                          the dozer, without a P
+//     a thread that makes work ready                the dozer, without a P
 //     A1  append it                                 D1  dozer = itself (seq_cst)
 //     A2  spinning != 0: more than runnext?         D2  look at every queue, then sleep `doze_time`
 //         then swap dozer for null and wake it          again and again, while all serve themselves (steal.cpp)
 //                                                   D3  swap dozer for null; taken: wait for the wake-up
 //                                                   D4  look at every queue; at last S2, S3
 //
-//     More than runnext is not delayed: if A2 reads no dozer, D1 comes later and D2 sees A1. What lies in runnext
-//     while its P computes waits for the end of a sleep and D4, `doze_time`; so do crumbs (steal.cpp), or twice as
-//     long if their P turned from short goroutines to a long one just now. Nothing is lost, as S3 comes after all.
+//     Work beyond runnext is not delayed: if A2 reads no dozer, D1 comes later and D2 sees A1. A goroutine that lies in
+//     runnext while its P computes waits for the end of a sleep and D4, `doze_time`. So do crumbs (steal.cpp), or twice
+//     as long if their P has just turned from short goroutines to a long one. Nothing is lost, as S3 comes in the end.
 //
-// Where help was of no use lately the dozer stays away (help_trial.cpp). What lies in rings is crumbs then, and so is
-// what lay in the global queue when the M gave its P up: it waits for D4, which comes after the first sleep at whose
-// end the P that runs is quick no more.
+// Where help was of no use lately, the dozer stays away (help_trial.cpp). The goroutines in rings are crumbs then.
+// Those that lay in the global queue when the M gave its P up are treated alike: they wait for D4, which comes after
+// the first sleep at whose end the P that runs is no longer quick.
 //
-// True: the M has a P again, there may be work.
+// Returns true if the M has a P again: there may be work.
 bool doze(M* m) noexcept {
-  if (m->pins != 0) return false;  // they would not end its sleep
+  if (m->pins != 0) return false;  // goroutines that are pinned to m would not end its sleep
   while (may_doze()) {
     const bool away = begins_to_stay_away(m);
     M* nobody = nullptr;
@@ -259,7 +267,8 @@ bool doze(M* m) noexcept {
   return false;
 }
 
-// A dozer is counted as spinning, and whoever has promised to do what there is, but does not look.
+// True if fewer than half of the busy Ps have an M that looks for work. A dozer counts as spinning, and so does an M
+// that has promised to do all the work (burst.cpp), but neither of them looks.
 bool may_spin() noexcept {
   std::uint32_t look = sched.spinning.load(relaxed);
   if (look > 0 && sched.dozer.load(relaxed)) --look;
@@ -267,7 +276,7 @@ bool may_spin() noexcept {
   return 2 * look < sched.procs.load(relaxed) - sched.idle_ps.load(relaxed);
 }
 
-// Blocks in the poller until something is ready, or until a time; 0: none.
+// Blocks in the poller until something is ready, or until the time `until`; 0: no limit.
 void poll_network_until(nanos until, g_list& woken) noexcept {
   if (sched.shutting_down.load(seq_cst)) {
     poll_network(0, woken);
@@ -280,31 +289,32 @@ void poll_network_until(nanos until, g_list& woken) noexcept {
   }
 }
 
-// The last resort: sleeps in the poller until something is ready or the earliest timer is due, if nobody else does.
+// The last resort: sleeps in the poller until something is ready or the earliest timer is due, if no other M does.
 //
-//     who arms a timer (timing.cpp)                 the sleeper, without a P
-//     T1  into a heap, or lower its hint            P1  last_poll = 0
-//     T2  last_poll == 0: break it off, if          P2  read the hints of all heaps again
+//     a thread that arms a timer (timing.cpp)       the sleeper, without a P
+//     T1  put it into a heap, or lower the hint     P1  last_poll = 0
+//     T2  last_poll == 0: break the sleep off, if   P2  read the hints of all heaps again
 //         poll_until is later than the timer        P3  poll_until = the earliest; sleep that long
-//         last_poll != 0: wake one, if a P idles
+//         last_poll != 0: wake an M, if a P idles
 //
 //     If T2 reads last_poll before P1, P2 sees T1: the hints are never too late (timer_heap.hpp). Otherwise T2 reads
-//     what P3 stored, and nobody sleeps longer than that, or the 0 from before, for ever, and breaks off a sleep in
-//     vain. The M that T2 wakes may find the poller taken, and breaks off a sleep that is too long: it cannot know that
-//     P2 has seen its timer.
+//     poll_until. It gets either what P3 stored, and no M sleeps longer than that; or the 0 from before P3, which
+//     stands for "for ever", and breaks off a sleep in vain. The M that T2 wakes may find the poller taken. It breaks
+//     off a sleep that is too long for its timer: it cannot know that P2 has seen that timer.
 //     The model is tests/model/poller.pml.
 //
-// True: the M has a P again, and looks for work, or runs *g at once. False: it has none, and nothing to wait for here.
+// Returns true if the M has a P again: it runs *g at once, or looks for work if *g is null. False: it has none, and
+// there is nothing to wait for here.
 bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
   if (!anybody_waits_for_io() && until == 0) {
-    // Whoever still sleeps there does it for a timer that was stopped since, or for a descriptor whose wait a deadline
-    // or a close has ended. It shall sleep as we do: the deadlock check counts that. If it goes there only now, it sees
-    // that nobody waits (below).
+    // An M that still sleeps in the poller does so for a timer that was stopped since, or for a descriptor whose wait a
+    // deadline or a close has ended. It must go to sleep as we do, since the deadlock check counts the Ms that have. If
+    // it goes to the poller only now, it sees that nobody waits (below).
     if (sched.last_poll.load(seq_cst) == 0) netpoll_break();
     return false;
   }
   if (sched.last_poll.exchange(0, seq_cst) == 0) {  // P1
-    // Somebody else sleeps there, and must not sleep longer than our timers allow.
+    // Another M sleeps in the poller, and must not sleep longer than our timers allow.
     if (until != 0) {
       nanos theirs = sched.poll_until.load(seq_cst);
       if (theirs == 0 || theirs > until) netpoll_break();
@@ -319,8 +329,8 @@ bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
   if (WEFT_UNLIKELY(m->pins != 0) && m->requests.load(seq_cst) & request::pinned) {  // L2
     poll_network(0, woken);
   } else if (again == 0 && !anybody_waits_for_io()) {
-    // Our timer was stopped since we looked, or the wait for a descriptor was ended, and who did that may have gone to
-    // sleep before we said that we do. Looks again, to sleep as they do.
+    // Our timer was stopped since we looked, or the wait for the descriptor was ended, and the M that did so may have
+    // gone to sleep before P1. Polls without blocking and looks again, to go to sleep as that M did.
     poll_network(0, woken);
   } else if (WEFT_UNLIKELY(sched.out_of_threads.load(seq_cst))) {  // after P1 (start_new_m)
     poll_network(0, woken);
@@ -356,15 +366,17 @@ bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
   return true;
 }
 
-// The steps of find_runnable. *now is 0 as long as nobody asked for the time.
+// The steps of find_runnable. *now is 0 until a step needs the time.
 
-// Timers that are due; and the global queue and the poller, if that is due, although there may be local work.
+// Runs the timers that are due. If a look is due, also takes from the global queue or from the poller, even if there is
+// local work.
 G* look_as_planned(P* p, nanos* now, bool* ran_timer) noexcept {
   nanos next_timer = check_timers(p, p, true, now, ran_timer);
   if (WEFT_UNLIKELY(sched.out_of_threads.load(relaxed))) {
     next_timer = earlier(next_timer, check_timers_of_idle(p, now, ran_timer));
   }
-  const bool global_first = is_turn_of_global_queue(p);
+  // A timer that was due goes first: the next turn comes, or overdue_one.
+  const bool global_first = !*ran_timer && is_turn_of_global_queue(p);
   if (p->next_look.load(relaxed) == 0 && !global_first) {
     if (next_timer != 0) plan_next_look(p, *now, next_timer);
     return nullptr;
@@ -374,7 +386,7 @@ G* look_as_planned(P* p, nanos* now, bool* ran_timer) noexcept {
   if (G* g = overdue_one(p, *now)) return g;
   if (global_first) {
     if (G* g = shared_one(p)) {
-      p->next_look.store(1, relaxed);  // for the poller, which might always have somebody to run, too
+      p->next_look.store(1, relaxed);  // the poller comes next: it, too, might always have a goroutine to run
       return g;
     }
   }
@@ -383,7 +395,8 @@ G* look_as_planned(P* p, nanos* now, bool* ran_timer) noexcept {
   return g;
 }
 
-// From this P's own queue, or one that is pinned to this thread: of those that are ready each other time first.
+// Takes a goroutine from this P's own queue, or one that is pinned to this thread. If some of those are ready, they
+// come first every other time.
 G* take_own(M* m, P* p, bool ran_timer, nanos now, place* from) noexcept {
   if (ran_timer && !may_pass(p, true, now)) next_behind_others(p);
   const bool pinned = m->requests.load(relaxed) & request::pinned;
@@ -392,15 +405,15 @@ G* take_own(M* m, P* p, bool ran_timer, nanos now, place* from) noexcept {
   }
   bool inherit;
   if (G* g = local_one(m, p, &inherit)) {
-    if (inherit && !ran_timer) *from = place::next;  // or else a timer made it ready, and not who ran before
+    if (inherit && !ran_timer) *from = place::next;  // otherwise a timer made it ready, not the one that ran before
     return g;
   }
   return WEFT_UNLIKELY(pinned) ? take_pinned(m) : nullptr;
 }
 
-// From where all Ps take. What came to the poller is there for the taking, where a sleep in it would need this M to
-// give its P up, and the next one to be woken. Only so often before it steals, so that the others' queues are not
-// forgotten.
+// Takes from the sources that all Ps share. What has come to the poller can be had for a look, while a sleep in the
+// poller would cost this M its P, and a wake-up of the next M. After `looks_before_stealing` looks in a row the M
+// steals instead, so that the queues of the other Ps are not forgotten.
 G* take_shared(M* m, P* p, nanos* now) noexcept {
   judge_last_theft(m, p);
   if (G* g = global_one(p, 0)) return g;
@@ -414,9 +427,9 @@ G* take_shared(M* m, P* p, nanos* now) noexcept {
   return nullptr;
 }
 
-// Two Ps meet at channels: does this one help? If not, or to find that out, m leaves what is ready here to the other,
-// by the global queue, and goes to doze. While goroutines are moved, an M at S3 may see them nowhere: m is counted as
-// spinning, and its own D4 or S3 follows.
+// Two Ps collide at channels: does this one help? If not, or to find that out, m leaves what is ready here to the other
+// P, by the global queue, and goes to doze. While the goroutines move, an M at S3 may see them nowhere. That loses
+// none: m counts as spinning, and its own D4 or S3 follows. Returns true if m must give its P up.
 bool leaves(M* m, P* p) noexcept {
   m->collides = false;
   if (sched.idle_ps.load(relaxed) + 2 != sched.procs.load(relaxed) || !m->help.may_leave(cpu_ticks())) return false;
@@ -431,8 +444,8 @@ bool leaves(M* m, P* p) noexcept {
 
 enum class after : bool { nothing_was_found, its_work_was_left };
 
-// Gives the P up, and looks everywhere once more before it sleeps. Null: to be looked for again, as the M has a P once
-// more, or stopm gives it one.
+// Gives the P up, and looks everywhere once more before it sleeps. Returns null if the caller has to look for work
+// again: the M then has a P once more, or stopm gives it one.
 G* sleep_without_p(M* m, P* p, after why, thief_takes* what) noexcept {
   {
     lock_guard hold(sched.mutex);
@@ -486,7 +499,7 @@ bool wants_to_be_on_time(nanos when) noexcept {
   return false;
 }
 
-// Unless it was a woken one itself that passed.
+// Does nothing if the goroutine that used the slice up is the woken one that passed.
 void note_slice_used_up(P* p) noexcept {
   if (p->sched_tick.load(relaxed) != p->pass_slice) p->passed_at = 0;
 }
@@ -517,7 +530,7 @@ G* find_runnable(M* m, place* from) noexcept {
     if (G* g = look_as_planned(p, &now, &ran_timer)) return g;
     if (G* g = take_own(m, p, ran_timer, now, from)) return g;
     if (G* g = take_shared(m, p, &now)) return g;
-    // Spinning is for at most half of the busy Ps: it is work that may be in vain.
+    // At most half as many Ms spin as there are busy Ps, as spinning may be in vain.
     if (m->spinning.load(relaxed) || may_spin()) {
       if (!m->spinning.load(relaxed)) start_spinning(m);
       p->count.spins.add();

@@ -1,13 +1,14 @@
 // How the runtime starts and ends.
 //
-// It ends when main has returned: nobody waits for the other goroutines, and no waker claims one any more
-// (goroutines_stop), so that plain threads behind them have their turn. Each M stops where it next comes by: at the
-// scheduler's loop, or when its goroutine enters the runtime (the request `stop`). A goroutine that computes or blocks
-// is waited for at most options::shutdown_grace; then its thread is left behind: marked `abandoned`, it sleeps for good
-// at its next call. Afterwards every goroutine that did not end is abandoned, also for later runs: its stack and what
-// it owns stay as they are.
+// The runtime ends when main has returned. It does not wait for the other goroutines. No waker claims a goroutine any
+// more (goroutines_stop), so that plain threads that wait behind goroutines get their turn. Each M stops when it next
+// comes by: in the scheduler's loop, or when its goroutine enters the runtime (the request `stop`). A goroutine that
+// computes or blocks is given at most options::shutdown_grace to come by. Then its thread is left behind: it is marked
+// `abandoned`, and sleeps for good at its next call. In the end every goroutine that has not ended is abandoned, also
+// for later runs: its stack and what it owns stay as they are.
 
 #include "sched/lifecycle.hpp"
+#include "sched/dump.hpp"
 
 #include "netpoll/netpoll.hpp"
 #include "runtime/copies.hpp"
@@ -18,7 +19,6 @@
 #include "runtime/sanitizer.hpp"
 #include "runtime/stack_use.hpp"
 #include "sched/alone.hpp"
-#include "sched/dump.hpp"
 #include "sched/io.hpp"
 #include "sched/park.hpp"
 #include "sched/proc.hpp"
@@ -41,7 +41,7 @@ namespace {
 
 constinit atomic<bool> started{false};
 
-constexpr nanos time_to_end = 100 * millisecond;  // of threads that have left, at least
+constexpr nanos time_to_end = 100 * millisecond;  // the least that threads whose Ms are gone are given to end
 
 void leave_runtime_of(thread_state* ts) noexcept { leave_runtime(static_cast<M*>(ts)); }
 
@@ -49,15 +49,19 @@ void ready_if_not_abandoned(G* g) noexcept {
   if (g->claim(no_ticket)) ready(g);
 }
 
-// What lower layers call here.
+// As soon as weft is loaded: a plain thread may misuse a lock before any run(), too.
+[[maybe_unused]] const bool dumps =
+    (set_dump_hook([](dump_of what) noexcept { dump_goroutines(2, what, names::demangled); }), true);
+
+// Installs the functions that lower layers call while goroutines run.
 void set_hooks() {
   stay_loaded();
   poll_set_ready(ready_if_not_abandoned);
   set_goroutine_life({leave_runtime_of, end_goroutine});
-  set_dump_hook([](dump_of what) noexcept { dump_goroutines(2, what, names::demangled); });
 }
 
-// With detect_stack_use_after_return, locals whose address is taken lie in frames apart; the stack points there.
+// With detect_stack_use_after_return, locals whose address is taken lie in separate ("fake") frames, and the stack
+// points to these. Makes the fake frames that the stack between `from` and `to` points to known to LeakSanitizer.
 WEFT_NO_FAKE_STACK void show_fake_frames(const G* g, const std::byte* from, const std::byte* to) noexcept {
   for (; from + sizeof(void*) <= to; from += sizeof(void*)) {
     void *address, *begin, *end;
@@ -68,8 +72,8 @@ WEFT_NO_FAKE_STACK void show_fake_frames(const G* g, const std::byte* from, cons
   }
 }
 
-// What the frames of a goroutine own that never ran to its end is not a leak to LeakSanitizer: it can be reached from
-// there.
+// Makes g and its stack roots for LeakSanitizer: what the frames of a goroutine own that has not run to its end is
+// still reachable from them, so it is not a leak.
 void show_to_leak_sanitizer(G* g) noexcept {
   __lsan_register_root_region(g, sizeof *g);
   const stack* s = g->own_stack;
@@ -85,7 +89,7 @@ bool is_unfinished(const G* g) noexcept {
   return s != g_state::idle && s != g_state::dead && s != g_state::abandoned;
 }
 
-// No M runs it, and nothing on its stack wants to be destroyed.
+// True if no M runs g, and there is nothing left on its stack to destroy.
 bool as_good_as_ended(const G* g) noexcept {
   g_state s = g->get_state();
   return (s == g_state::waiting || s == g_state::runnable) && (g == sched.housekeeper || g->marks() & mark::ended);
@@ -99,9 +103,10 @@ void show_all_to_leak_sanitizer() noexcept {
       nullptr);
 }
 
-// What outlives a run() stays: `spinning`, since a thread that comes late may count in it still (start_new_m), but not
-// for an M that was left behind with its promise (burst.cpp); and foreign_poll_waiters, which are plain threads; but
-// not in the child of a fork().
+// Resets the scheduler at the beginning of a run(). Two counts outlive a run() and stay: `spinning`, since a thread
+// that comes late may still be counted in it (start_new_m), except that the count of an M that was left behind with its
+// promise is taken off (burst.cpp); and foreign_poll_waiters, which counts plain threads. In the child of a fork() they
+// are reset as well.
 void reset() noexcept {
   lock_guard hold(sched.mutex);
   sched.global.clear();
@@ -146,7 +151,8 @@ void reset() noexcept {
   sched.main.store(main_state::not_begun, relaxed);
   sched.housekeeper = nullptr;
   sched.exit_note.clear();
-  // The child of a fork() has none of its parent's threads, left behind, not joined yet, late or plain.
+  // The child of a fork() has none of its parent's threads: neither those left behind, nor those not joined yet, nor
+  // late ones, nor plain ones.
   const pid_t here = ::getpid();
   if (std::exchange(sched.process, here) != here) {
     sched.left_behind.store(0, relaxed);
@@ -156,7 +162,7 @@ void reset() noexcept {
   }
 }
 
-// Waits until no M is left or `deadline`.
+// Waits until no M is left, or until `deadline`.
 void wait_for_ms(nanos deadline) noexcept {
   for (;;) {
     sched.exit_note.clear();
@@ -168,8 +174,9 @@ void wait_for_ms(nanos deadline) noexcept {
   }
 }
 
-// An M that did not come back in time and runs user code will never run again: true. False: it is in the runtime just
-// now, and stops or leaves it by itself. The protocol is that of enter.hpp, with `abandoned` for `revoked`.
+// Leaves m behind, which did not come back in time. True: m runs user code, and goes to sleep for good when it next
+// enters the runtime. False: m is in the runtime at the moment, and will stop or leave the runtime by itself. The
+// protocol is "revoke" (enter.hpp), with `abandoned` in the place of `revoked`.
 bool leave_behind(M* m) noexcept {
   m->requests.fetch_or(request::abandoned, seq_cst);
   heavy_barrier();
@@ -189,7 +196,7 @@ bool is_over(std::uint64_t run) noexcept {
 
 void throw_if_not_running_slow(const char* what) {
   if (this_m() && sched.running.load(relaxed)) return;
-  leave_runtime(enter_without_locks());  // a goroutine that an ended run() left behind does not come back from there
+  leave_runtime(enter_without_locks());  // sleeps for good in a goroutine that an ended run() left behind
   refuse_beside_other_copy();
   throw std::logic_error(fmt::format("weft: {} without a running runtime: call it inside weft::run()", what));
 }
@@ -208,7 +215,7 @@ void start_runtime(const scheduler_options& options) {
     static std::once_flag hooked;
     std::call_once(hooked, set_hooks);
     if (lsan_running()) {
-      // exit() while goroutines are parked.
+      // The program may call exit() while goroutines are parked.
       static int registered = std::atexit(show_all_to_leak_sanitizer);
       (void)registered;
     }
@@ -218,7 +225,7 @@ void start_runtime(const scheduler_options& options) {
     if (options.hazard) watch_mutexes();
     sched.follow_cpus.store(options.follow_cpus, relaxed);
     pthread_sigmask(SIG_SETMASK, nullptr, &sched.signal_mask);
-    sigdelset(&sched.signal_mask, SIGSEGV);  // blocked, it kills without a word, and a stack overflow goes unreported
+    sigdelset(&sched.signal_mask, SIGSEGV);  // while it is blocked, a stack overflow kills without a report
     limit_guards(options.guards);
     measure_stacks(options.measure_stacks);
     for (std::uint32_t i = 0; i < options.procs; ++i) make_p(i);
@@ -243,8 +250,8 @@ void start_runtime(const scheduler_options& options) {
     idle_p_put(p);
   }
   let_threads_wait_for_io();
-  // Both under the lock, so that who began a goroutine in this run() does not find it over (is_over). Who reads the
-  // number sees the room there is for goroutines.
+  // Both stores are under the lock, so that a thread that began a goroutine for this run() does not find the run() over
+  // (is_over). Release: a thread that reads the number sees the room for goroutines.
   sched.run_number.fetch_add(1, release);
   sched.running.store(true, release);
 }
@@ -252,14 +259,15 @@ void start_runtime(const scheduler_options& options) {
 void stop_runtime() noexcept {
   {
     lock_guard hold(sched.mutex);
-    sched.shutting_down.store(true, seq_cst);  // from here on nobody adds an M or takes one out
+    sched.shutting_down.store(true, seq_cst);  // from here on no other thread adds an M to all_ms, or takes one out
     goroutines_stop.store(true, relaxed);
     for (M* m : sched.all_ms) {
       m->requests.fetch_or(request::stop, seq_cst);
       m->parked.wakeup();
     }
   }
-  // Who stops the world now gives up, and who has stopped it starts it again before this run() is over.
+  // A thread that is stopping the world gives up now. One that has stopped it starts it again before it releases this
+  // lock, so before this run() is over.
   sched.world.acquire_lock();
   netpoll_break();
   const nanos deadline = saturating_add(nanotime(), sched.options.shutdown_grace);
@@ -274,7 +282,7 @@ void stop_runtime() noexcept {
     lock_guard hold(sched.mutex);
     sched.all_ms.erase(m);
     if (!m->finished.load(acquire)) {
-      pthread_detach(m->thread);  // it keeps its M
+      pthread_detach(m->thread);  // the thread goes on using its M
       sched.left_behind.fetch_add(1, relaxed);
     } else if (m->thread != pthread_t{}) {
       note_gone(m);
@@ -283,7 +291,7 @@ void stop_runtime() noexcept {
     }
   }
 
-  // Those that take longer are joined in the next run() of this process.
+  // Threads that take longer are joined in the next run() of this process.
   join_ms(take_gone_ms(), std::max(deadline, nanotime() + time_to_end));
 
   {

@@ -1,6 +1,6 @@
 // M: an OS thread of weft's. Its own stack ("g0") runs the scheduler's loop.
 //
-// Who may touch a field is said beside it, as in p.hpp.
+// The comment beside a field says who may touch it, as in p.hpp.
 #pragma once
 
 #include "runtime/context.hpp"
@@ -15,27 +15,30 @@
 
 #include <cstdint>
 #include <pthread.h>
+#include <string_view>
 
 namespace weft::rt {
 
 struct P;
 
-// Goroutines that an M took from a P's ring; from: null if that was judged (steal.cpp).
+inline constexpr std::string_view m_name_prefix = "weft-m";  // of its thread's name, before its id
+
+// The goroutines that an M took last from a P's ring. from: null if that theft was judged (steal.cpp).
 struct theft {
   P* from = nullptr;
   const P* to = nullptr;
   std::uint64_t at = 0;          // cpu_ticks
-  std::uint64_t dispatches = 0;  // of `to` by then
+  std::uint64_t dispatches = 0;  // of `to` at that time
   std::uint64_t progress = 0;    // of `from`
   std::uint32_t count = 0;
 };
 
-// What others ask of an M; it looks at these bits when it enters the runtime, and between goroutines.
+// What other threads ask of an M. The M looks at these bits when it enters the runtime, and between goroutines.
 namespace request {
 inline constexpr std::uint32_t yield = 1;       // its goroutine ran for long: let others run
 inline constexpr std::uint32_t revoked = 2;     // its P is being taken or was taken (preempt.cpp)
 inline constexpr std::uint32_t stop = 4;        // the world stops
-inline constexpr std::uint32_t in_syscall = 8;  // set by itself: it left its P behind
+inline constexpr std::uint32_t in_syscall = 8;  // set by the M itself: it left its P behind
 inline constexpr std::uint32_t abandoned = 16;  // run() is over: never run again
 inline constexpr std::uint32_t hazard = 32;     // for good: WEFT_DEBUG=hazard (hazard.cpp)
 inline constexpr std::uint32_t pinned = 64;     // goroutines pinned to it are ready (pin.cpp)
@@ -54,46 +57,46 @@ inline constexpr std::uint32_t pinned = 64;     // goroutines pinned to it are r
 //   left behind     any   0      request::abandoned: its run() ended without it    never
 //   gone            null  -      has left the scheduler's loop; its thread ends    it is joined
 struct alignas(cache_line) M : thread_state {
-  // In the runtime: > 0 while the M executes runtime code, and then nobody takes its P. Written by this M only.
+  // In the runtime: > 0 while the M executes runtime code, and no thread takes its P then. Written by this M only.
   atomic<std::uint32_t> depth{1};
   atomic<std::uint32_t> requests{0};
-  // At which depth its user's code runs: 0, or more in the move or destructor of a channel's value, which may use weft
-  // itself. Written by this M only.
+  // The depth at which the user's code runs: 0, or more in the move or the destructor of a channel's value, which may
+  // use weft itself. Written by this M only.
   atomic<std::uint32_t> outside_at{0};
 
-  atomic<P*> p{nullptr};         // this M; whoever detaches its P
-  P* next_p = nullptr;           // whoever wakes this M passes it a P
+  atomic<P*> p{nullptr};         // this M; the thread that detaches its P
+  P* next_p = nullptr;           // the thread that wakes this M passes it a P
   P* syscall_p = nullptr;        // this M: the P it left behind
-  atomic<bool> spinning{false};  // this M; who wakes or starts it
+  atomic<bool> spinning{false};  // this M; the thread that wakes or starts it
 
-  G* picked = nullptr;           // to run next: the fast path took it and may not run it, or it was passed on
+  G* picked = nullptr;           // to run next: the fast path took it and may not run it, or it came with the P
   atomic<G*> locked_g{nullptr};  // this M: lock_os_thread
 
   std::uint32_t pins = 0;         // this M, and sched while it idles: goroutines that are pinned to it
-  atomic<bool> in_poller{false};  // this M; kept only while pins != 0
-  g_list pinned_ready;            // sched: those of them that others took from a queue
-  bool pinned_first = false;      // this M: whose turn it is, theirs or that of its P's queue
+  atomic<bool> in_poller{false};  // this M; kept up to date only while pins != 0
+  g_list pinned_ready;            // sched: goroutines pinned to it that other Ms took from a queue
+  bool pinned_first = false;      // this M: what comes first next, one of these or its P's queue
 
-  note parked;             // where it sleeps
-  M* next_idle = nullptr;  // sched; after its end: the next one to be joined
+  note parked;             // where the M sleeps
+  M* next_idle = nullptr;  // sched; when this M is gone: the next one to be joined
   M* prev_idle = nullptr;  // sched
   bool in_idle_list = false;
   list_links<M> in_all;       // sched
   list_links<M> in_detached;  // sched
   bool is_hog = false;        // sched: counted in sched.hogs
   bool reported = false;      // sched, while detached: by WEFT_DEBUG=hogs
-  nanos held_since = 0;       // sched, while detached: when what it runs got the P that it lost
+  nanos held_since = 0;       // sched, while detached: when its goroutine got the P that it lost
   bool leaves = false;        // this M: it idled for long, and its thread ends
   bool begins_idle = false;   // set before its thread starts
-  int looks = 0;              // this M: so often it found work in the poller since it last stole (find.cpp)
+  int looks = 0;              // this M: how often it found work in the poller since it last stole (find.cpp)
 
   theft last_theft;                  // this M
-  std::uint64_t theft_takes_x8 = 0;  // this M: in cpu_ticks, a running average
+  std::uint64_t theft_takes_x8 = 0;  // this M: the time of a theft, times 8, in cpu_ticks, a running average
   help_trial help;                   // this M
-  std::uint32_t left_behind = 0;     // this M: how many lay in the global queue when it gave its P up
-  bool collides = false;             // this M: at channels, often since its dispatcher last looked (collisions.hpp)
+  std::uint32_t left_behind = 0;     // this M: the size of the global queue when it gave its P up
+  bool collides = false;             // this M: it collided often since its dispatcher last looked (collisions.hpp)
 
-  ways_back left;        // this M: of who left it last
+  ways_back left;        // this M: of the goroutine that left it last
   deadline_clock clock;  // this M
   random_source random;
   G g0;
@@ -101,12 +104,12 @@ struct alignas(cache_line) M : thread_state {
   signal_stack for_signals;
   std::uint32_t id = 0;
   pthread_t thread{};
-  atomic<int> tid{0};          // the kernel's number
+  atomic<int> tid{0};          // the kernel's thread id
   std::uint32_t regained = 0;  // sched: how often it came back after its P was taken
   atomic<bool> finished{false};
 };
 
-// Null: none, or on a foreign thread.
+// The P that m holds. Null: it holds none, or m is null (a foreign thread).
 inline P* p_of(const M* m) noexcept { return m ? m->p.load(relaxed) : nullptr; }
 
 }  // namespace weft::rt

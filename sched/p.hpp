@@ -1,8 +1,8 @@
-// P: the right to run goroutines. There are procs() of them, and an M runs Gs only while it holds one. It has all that
-// this needs without a lock: a run queue, a timer heap, free Gs, stacks and blocks, counters.
+// P: the right to run goroutines. There are procs() of them, and an M runs Gs only while it holds one. A P has all that
+// running them needs without a lock: a run queue, a timer heap, free Gs, stacks and blocks, counters.
 //
-// Who may touch a field is said beside it. "owner": the M that holds the P, or whoever took the P out of a list and has
-// not passed it on. "sched": under sched.mutex.
+// The comment beside a field says who may touch it. "owner": the M that holds the P, or the thread that took the P out
+// of a list and has not passed it on. "sched": under sched.mutex.
 #pragma once
 
 #include "runtime/g_queue.hpp"
@@ -31,7 +31,8 @@ class owned_counter {
   }
   std::uint64_t get() const noexcept { return value_.load(relaxed); }
 
-  // Who reads the new value sees what was counted before, here and by others of whom the owner has seen it.
+  // A thread that reads the new value sees what was counted before: here, and by others as far as the owner has seen
+  // it.
   void add_release() noexcept { value_.store(value_.load(relaxed) + 1, release); }
   std::uint64_t get_acquire() const noexcept { return value_.load(acquire); }
 
@@ -40,18 +41,18 @@ class owned_counter {
 };
 
 //   status    the P is                                who may change that
-//   idle      on the idle list, or being passed on    sched (idle list), whoever passes it on
+//   idle      on the idle list, or being passed on    sched (idle list), the thread that passes it on
 //   running   held by an M                            that M; sysmon and stop-the-world by detaching (preempt.cpp)
-//   syscall   left behind by an M in a system call    whoever wins the CAS: the M that returns, sysmon, stop-the-world
-//   stopped   stopped with the world                  who stopped the world
+//   syscall   left behind by an M in a system call    the winner of the CAS: the M that returns, sysmon, stop-the-world
+//   stopped   stopped with the world                  the thread that stopped the world
 //   dead      beyond procs()                          set_procs
 enum class p_status : std::uint8_t { idle, running, syscall, stopped, dead };
 
-// What thieves found in a P's ring (steal.cpp): goroutines that are worth a theft, or that are not. crumbs_not_judged:
-// the same, and some were taken since.
+// What thieves found in a P's ring (steal.cpp): goroutines that are worth a theft (work), or that are not (crumbs).
+// crumbs_not_judged: crumbs, and some were taken since.
 enum class spoils : std::uint8_t { work, crumbs, crumbs_not_judged };
 
-// Memory that nobody uses (blocks.hpp), of one of these sizes.
+// A free block of memory (blocks.hpp) has one of these sizes.
 inline constexpr std::array<std::size_t, 2> block_sizes{128, 192};
 struct free_block {
   free_block* next;
@@ -85,54 +86,57 @@ struct alignas(cache_line) P {
   atomic<p_status> status{p_status::dead};
   atomic<M*> m{nullptr};                  // owner; read by sysmon
   P* next_idle = nullptr;                 // sched
-  atomic<std::uint64_t> sched_tick{0};    // owner: one more for each new time slice
-  atomic<std::uint32_t> syscall_tick{0};  // owner: one more for each system call
+  atomic<std::uint64_t> sched_tick{0};    // owner: incremented for each new time slice
+  atomic<std::uint32_t> syscall_tick{0};  // owner: incremented for each system call
   owned_counter values, collisions;       // at channels (collisions.hpp)
 
   run_queue runq;
   cold_frames cold;  // owner
 
-  // Thieves (steal.cpp), apart from what the owner writes: what the ring holds, and progress(this) at the last theft of
-  // crumbs.
+  // Written by thieves (steal.cpp), so kept apart from what the owner writes: what the ring holds, and progress(this)
+  // at the last theft of crumbs.
   alignas(cache_line) atomic<spoils> spoils_here{spoils::work};
   atomic<std::uint64_t> progress_at_theft{0};
-  // How long its goroutines run at a time: what dispatches(this) was at some time, in cpu_ticks, and the answer then.
+  // Whether its goroutines are short (steal.cpp: is_quick): dispatches(this) at the time `at` (cpu_ticks), and the
+  // answer then.
   struct {
     atomic<std::uint64_t> dispatches{0}, at{0};
     atomic<bool> quick{false};
   } pace;
 
-  // When, in cpu_ticks, the dispatcher must look at timers and the poller; 0: nothing to look for. Planned by the
-  // owner; others who want it to look (a foreign thread that arms a timer here, sysmon) store 1 ("now"). If the owner
-  // overwrites that, sysmon sees to it.
+  // The time, in cpu_ticks, at which the dispatcher must look at timers and the poller; 0: there is nothing to look
+  // for. The owner plans it. Other threads that want the owner to look (a foreign thread that arms a timer here,
+  // sysmon) store 1 ("now"). If the owner overwrites that, sysmon sees to it.
   alignas(cache_line) atomic<std::uint64_t> next_look{0};
-  bool newcomer_first = false;  // owner: whose turn it is, a newcomer's or the global queue's
-  nanos global_seen = 0;        // owner: when it last found the global queue empty, or took of it as it was overdue
-  // owner: when one that was woken last ran before all who waited: dispatches(p), or 0 if none has, or a time slice was
-  // used up since; the time then; and in which time slice (sched_tick)
+  bool newcomer_first = false;   // owner: whose turn comes next, a newcomer's or the global queue's
+  std::uint32_t batch_end = 0;   // owner: the place in the ring behind the last batch from the global queue
+  nanos global_waits_since = 0;  // owner: its first look that found the global queue not empty, since it took from it
+  // Owner, may_pass (find.cpp): when a woken goroutine last ran before all that waited. As dispatches(p), or 0 if none
+  // has, or a time slice was used up since; as a time; and as the time slice that it got (sched_tick).
   std::uint64_t passed_at = 0;
   nanos passed_when = 0;
   std::uint64_t pass_slice = 0;
 
-  // Owner, let_others_in (park.cpp): count.inherited when it looks next, and sched_tick when it last did.
+  // Owner, let_others_in (park.cpp): the count.inherited at its next look, and sched_tick at its last look.
   std::uint64_t others_at = others_every;
   std::uint64_t looked_in_slice = 0;
 
-  // Owner, look_whether_alone: dispatches(p) when it looks next, and sched.ps_taken when it last did.
+  // Owner, look_whether_alone: dispatches(p) at its next look, and sched.ps_taken at its last look.
   std::uint64_t alone_look_at = 0, taken_before = 0;
 
-  // Owner: who waited for a task's end here last, and for how many in a row; null: one was started since.
+  // Owner: the goroutine that last waited for a task's end here, and for how many in a row; null: one was started
+  // since.
   struct {
     const G* by = nullptr;
     std::uint32_t n = 0;
   } joins;
 
-  // The turn for newcomers is here (newcomers.cpp): the goroutine that runs began on it and is not known yet.
-  // Written under sched.mutex; the owner reads it without.
+  // This P has the turn for newcomers (newcomers.cpp): the goroutine that runs here began by it, and is not known yet.
+  // Written under sched.mutex; the owner reads it without the lock.
   atomic<bool> has_turn{false};
   const void* turn_kind = nullptr;  // sched: G::spawn_pc of that goroutine
 
-  // Owner: the newcomer that began last without the turn, and which of the dispatches(p) that was.
+  // Owner: the newcomer that last began without the turn, and the number of its dispatch, as in dispatches(p).
   struct {
     const void* kind = nullptr;  // G::spawn_pc
     std::uint64_t at = 0;
@@ -161,7 +165,7 @@ struct alignas(cache_line) P {
   } seen;
 };
 
-// A goroutine is about to run on p; inherit: in the time slice of the one before.
+// Counts that a goroutine is about to run on p. inherit: it runs in the time slice of the goroutine before.
 inline void count_dispatch(P* p, bool inherit) noexcept {
   if (inherit) {
     p->count.inherited.add();
@@ -174,9 +178,14 @@ inline std::uint64_t dispatches(const P* p) noexcept { return p->sched_tick.load
 // Changes with each goroutine that p runs, or puts into its ring.
 inline std::uint64_t progress(const P* p) noexcept { return dispatches(p) + p->runq.tail(); }
 
-// A prime, so that no program's rhythm meets it.
+// True while goroutines that came from the global queue as a batch wait in the ring. They are older than what is in the
+// global queue, so they go first: a goroutine that yields waits there, and must come after all of them.
+inline bool batch_waits(const P* p) noexcept { return p->batch_end - p->runq.head() - 1 < run_queue_size; }
+
+// True once in so many time slices: a prime, so that no program's rhythm meets it.
 inline bool is_turn_of_global_queue(const P* p) noexcept {
-  return static_cast<std::uint32_t>(p->sched_tick.load(relaxed)) % global_queue_every == global_queue_every - 1;
+  const auto slice = static_cast<std::uint32_t>(p->sched_tick.load(relaxed));
+  return slice % global_queue_every == global_queue_every - 1 && !batch_waits(p);
 }
 
 }  // namespace weft::rt

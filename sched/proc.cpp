@@ -1,50 +1,50 @@
 // The scheduler: matching work (runnable goroutines, due timers, ready descriptors) with Ms and Ps.
 //
-// The goal: while there is work and a processor to spare, somebody works on it; while there is none, nobody burns a
-// processor. Both are easy apart and hard together, because work is made ready in one place and Ms go to sleep in
-// another. Three simple designs fail:
-//   - one central state under one lock: each spawn and each wake-up would meet there;
-//   - pass a P on directly whenever work is made ready: the thread that gets it wakes to work that its maker would
-//     have run in a microsecond, and both lose their caches;
-//   - wake a thread for each piece of work and let it look for itself: threads go to sleep and wake without end.
+// The goal: while there is work and a processor to spare, some M runs that work; while there is no work, no M burns a
+// processor. Each half is easy alone. Together they are hard, because work is made ready in one place while Ms go to
+// sleep in another. Three simple designs fail:
+//   - one central state under one lock: every spawn and every wake-up would contend for it;
+//   - handing a P to a thread whenever work is made ready: the thread wakes up to work that its maker would have run
+//     itself within a microsecond, and both lose their caches;
+//   - waking a thread for each piece of work and letting it search: threads go to sleep and wake up without end.
 //
-// The design is Go's. An M that has no work "spins": it looks at all queues for a bounded time. Whoever makes work
-// ready wakes one M, as a spinning one, if a P idles and nobody spins (wakep). The M that finds work stops spinning,
-// and wakes the next if it sees more (resetspinning). So parallelism unfolds step by step, and a burst of ready
-// goroutines does not wake a thundering herd. Go's M wakes the next without a look; where one goroutine is ready at a
-// time, each of these is a thread woken in vain.
+// The design is Go's. An M that has no work "spins": it searches all queues for a bounded time. A thread that makes
+// work ready wakes one M, already counted as spinning, if a P idles and no M spins (wakep). An M that finds work stops
+// spinning, and wakes the next M if it sees more work (resetspinning). So parallelism unfolds step by step, and a burst
+// of ready goroutines does not wake a thundering herd. Go's M wakes the next one without looking for more work first;
+// where one goroutine is ready at a time, each of these wake-ups is in vain.
 //
 // append-check-wake, the protocol that loses no wake-up:
 //
-//     who makes work ready                          an M that finds nothing (find.cpp)
-//     A1  append it to a queue, a heap              S1  put the P on the idle list: ++idle_ps (seq_cst)
+//     a thread that makes work ready                an M that finds nothing (find.cpp)
+//     A1  append it to a queue or a heap            S1  put the P on the idle list: ++idle_ps (seq_cst)
 //         (full barrier; or: alone.cpp)             S2  if it was spinning: --spinning (seq_cst)
 //     A2  spinning == 0 and idle_ps != 0?           S3  look at every queue, heap and the poller again
-//         then wake one                             S4  found something: take a P again, spin again
+//         then wake one M                           S4  found something: take a P again, spin again
 //
-//     If A2 reads idle_ps == 0, some S1 comes after it in the single order of seq_cst operations, and its S3 sees
-//     A1. If A2 reads spinning != 0, the same holds for that M's S2 and S3, or it finds work while it spins, and
-//     then resetspinning does S2 and looks as S3 does, and wakes one.
-//     Otherwise A2 wakes one. What only this P can run (its own queue, while it runs) is never lost either way; the
-//     protocol decides whether somebody else may help.
+//     If A2 reads idle_ps == 0, an M that finds nothing does S1 later in the single order of seq_cst operations, and
+//     its S3 sees A1. If A2 reads spinning != 0, the same holds for the S2 and S3 of the spinning M; or that M finds
+//     work while it spins, and then resetspinning does S2, looks as S3 does, and wakes one M. Otherwise A2 wakes an M.
+//     Work in the own queue of a P that runs is never lost either way: there the protocol only decides whether another
+//     M may help.
 //
-//     An M may doze between giving up its P and S2, still counted as spinning (find.cpp). What is hardly worth a theft
-//     is left to that one (steal.cpp). One that came back from the poller may run goroutines while it counts as
-//     spinning, and S2 comes when it gives its P up (burst.cpp).
+//     An M may doze between giving up its P and S2, and still counts as spinning then (find.cpp). Goroutines that are
+//     hardly worth a theft are left to the dozing M (steal.cpp). An M that came back from the poller may run goroutines
+//     while it counts as spinning; its S2 comes when it gives its P up (burst.cpp).
 //
-//     S3 passes by the Ps of idle_mask, whose queues are empty. A bit is set before S1, and whoever takes the P clears
-//     it before A1: so if S3 finds one that is no longer true, A1 is still to come, and its A2 sees S1. With timer_mask
-//     it is the same: a P that is not in it has no timers, and its bit is set before one is added.
+//     S3 skips the Ps in idle_mask, whose queues are empty. A P's bit is set before S1, and the thread that takes the P
+//     clears it before A1. So if S3 reads a bit that is out of date, A1 is still to come, and its A2 sees S1.
+//     timer_mask works the same way: a P that is not in it has no timers, and its bit is set before a timer is added.
 //
-//     While a goroutine moves from queue to queue, S3 may find it in neither. So whoever moves one does it in the order
-//     in which S3 looks (global_get: into the ring, then global_size), or makes it ready anew, with A2 (put_back,
-//     runqput_full's callers), or looks as S3 does afterwards (a thief, in resetspinning).
+//     While a goroutine moves from queue to queue, S3 may find it in neither. So a thread that moves one does it in the
+//     order in which S3 looks (global_get: into the ring first, then global_size), or makes the goroutine ready anew,
+//     with A2 (put_back, runqput_full's callers), or looks as S3 does afterwards (a thief, in resetspinning).
 //
 //     Go looks again only after spinning, and keeps a flag (needspinning) for the M that gives up its P without having
-//     spun (issue 45867). Looking again always costs one read per P before a sleep, and needs no flag.
+//     spun (issue 45867). Always looking again costs one read per P before a sleep, and needs no flag.
 //
-// What an M may lack: an M in a system call left its P behind (syscall.cpp), a detached one lost it (preempt.cpp). It
-// may then use nothing that belongs to a P.
+// An M may be without a P: one in a system call has left its P behind (syscall.cpp), and a detached one has lost it
+// (preempt.cpp). Such an M must not use anything that belongs to a P.
 
 #include "sched/proc.hpp"
 
@@ -75,8 +75,9 @@ void idle_p_put(P* p) noexcept {
              static_cast<int>(p->status.load(relaxed)));
   WEFT_CHECK(!p->has_turn.load(relaxed), "P {} goes idle with the turn for newcomers", p->id);
   WEFT_CHECK(p->runq.size() == 0, "P {} goes idle with {} goroutines in its queue", p->id, p->runq.size());
-  // Only who holds a P adds timers to its heap, so it stays empty while the P idles. But threads without a P add to
-  // that of P 0 at any time, and others may at once make these timers earlier (Go issue 44868): its bit stays set.
+  // Only the owner of a P adds timers to its heap, so the heap stays empty while the P idles. The exception is P 0:
+  // threads without a P add timers to its heap at any time, and other threads may make these timers earlier right away
+  // (Go issue 44868). So the bit of P 0 stays set.
   if (p->id != 0 && p->timers.wake_when() == 0) sched.timer_mask.clear(p->id);
   sched.idle_mask.set(p->id);
   p->next_idle = sched.idle_p_list;
@@ -93,19 +94,19 @@ P* idle_p_get() noexcept {
   sched.timer_mask.set(p->id);
   sched.idle_mask.clear(p->id);
   sched.idle_ps.fetch_sub(1, seq_cst);
-  // The first P out of idle ends sysmon's deep sleep.
+  // The first P that leaves the idle list ends sysmon's deep sleep.
   wake_sysmon();
   return p;
 }
 
 void wake_sysmon() noexcept {
   if (!std::exchange(sched.sysmon_waits, false)) return;
-  sched.coarse_now.store(nanotime(), relaxed);  // nobody kept it while sysmon slept
+  sched.coarse_now.store(nanotime(), relaxed);  // not kept up to date while sysmon slept
   sched.sysmon_note.wakeup();
 }
 
 void hurry_sysmon() noexcept {
-  // relaxed: whoever is not seen here is looked after when the pause is over.
+  // relaxed: a caller that misses a change of state here is looked after when the pause is over.
   sysmon_state s = sched.sysmon.load(relaxed);
   if (s == sysmon_state::may_be_hurried) {
     if (sched.sysmon.compare_exchange_strong(s, sysmon_state::looks, relaxed, relaxed)) sched.sysmon_pause.wakeup();
@@ -114,12 +115,19 @@ void hurry_sysmon() noexcept {
   }
 }
 
+std::uint64_t all_dispatches() noexcept {
+  std::uint64_t sum = 0;
+  const std::uint32_t n = sched.procs.load(acquire);
+  for (std::uint32_t i = 0; i < n; ++i) sum += dispatches(sched.all_ps[i].load(acquire));
+  return sum;
+}
+
 // --- M holds P
 
 void acquirep(M* m, P* p) noexcept {
   WEFT_CHECK(!m->p.load(relaxed) && !p->m.load(relaxed), "M {} takes P {} which M {} holds", m->id, p->id,
              fmt::ptr(p->m.load(relaxed)));
-  p->began = {};  // whoever goes on here has begun before
+  p->began = {};  // a goroutine that goes on here has begun before
   m->p.store(p, relaxed);
   p->m.store(m, relaxed);
   p->status.store(p_status::running, release);
@@ -148,7 +156,7 @@ void startm(P* p, bool spinning) noexcept {
     if (!p && !sched.shutting_down.load(relaxed)) p = idle_p_get();
     if (!p || sched.shutting_down.load(relaxed)) {
       if (spinning) sched.spinning.fetch_sub(1, seq_cst);
-      return;  // a P in the caller's hands stays there: the runtime ends
+      return;  // a P that the caller passed stays with the caller: the runtime ends
     }
     sched.thread_wakeups.fetch_add(1, relaxed);
     if (wake_some_idle_m(p, spinning)) return;
@@ -171,8 +179,8 @@ void wakep(help h) noexcept {
     lock_guard hold(sched.mutex);
     p = sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed) ? nullptr : idle_p_get();
     if (!p) {
-      // Every P is held, and each M looks again after it gives one up. Under the lock: an M that does so afterwards
-      // sees the work of everybody whom our "spinning" kept from waking somebody.
+      // Every P is held, and each M looks again after it gives its P up. Under the lock: an M that does so afterwards
+      // sees the work of everybody whom our count in `spinning` kept from waking an M.
       sched.spinning.fetch_sub(1, seq_cst);
       return;
     }
@@ -210,16 +218,16 @@ void one_spins_less() noexcept {
   if (queued what = look_at_queues(); what != queued::nothing) {  // S3
     wakep(what == queued::work ? help::now : help::soon);
   } else if (poller_is_wanted()) {
-    wakep(help::to_poll);  // while this M, or that of a burst, runs a goroutine
+    wakep(help::to_poll);  // some M has to poll while this one, or that of a burst, runs a goroutine
   }
 }
 
 void handoffp(P* p) noexcept {
   WEFT_CHECK(p->status.load(relaxed) == p_status::idle, "P {} handed off in status {}", p->id,
              static_cast<int>(p->status.load(relaxed)));
-  // Its own work or shared work: somebody has to run it.
+  // There is work in p's own queue or in the global one: some M has to run it.
   if (!p->runq.empty() || sched.global_size.load(seq_cst) != 0) return startm(p, false);
-  // Nobody spins and nobody idles: work that appears now would find no helper.
+  // No M spins and no P idles: work that is made ready now would find no helper.
   std::uint32_t none = 0;
   if (sched.spinning.load(seq_cst) + sched.idle_ps.load(seq_cst) == 0 &&
       sched.spinning.compare_exchange_strong(none, 1, seq_cst, relaxed)) {
@@ -234,7 +242,7 @@ void handoffp(P* p) noexcept {
       sched.stop_note.wakeup();
       return;
     }
-    // Whoever gives a P up sleeps in the poller if nobody does. Here the P is given up for an M that does not.
+    // An M that gives its P up sleeps in the poller if no M does. Here the P is given up for an M that does not do so.
     bool last = sched.idle_ps.load(relaxed) == sched.procs.load(relaxed) - 1;
     start = sched.global_size.load(relaxed) != 0 || poller_is_wanted() || (last && sched.last_poll.load(relaxed) != 0);
     if (!start) {
@@ -244,7 +252,7 @@ void handoffp(P* p) noexcept {
   }
   if (start) return startm(p, false);
   if (when != 0) wake_net_poller(when);
-  if (look_at_queues() != queued::nothing) {  // S3: made ready, or armed, by somebody who saw no P idle
+  if (look_at_queues() != queued::nothing) {  // S3: made ready, or armed, by a thread that saw no P idle
     wakep();
   } else if (poller_is_wanted()) {
     wakep(help::to_poll);
@@ -255,13 +263,13 @@ void handoffp(P* p) noexcept {
 
 namespace {
 
-// Runs g, which the caller took from a queue, until the M is back on its own stack.
+// Runs g, which the caller took from a queue. Returns when the M is back on its own stack.
 void execute(M* m, G* g, bool inherit) noexcept {
   P* p = m->p.load(relaxed);
   until_all_are_aware(m);
   count_dispatch(p, inherit);
   if (std::uint32_t r = m->requests.load(relaxed); WEFT_UNLIKELY(r != 0)) {
-    // A request to yield was meant for the last one.
+    // A request to yield was meant for the goroutine that ran before.
     if (r & request::yield) m->requests.fetch_and(~request::yield, relaxed);
     if (r & request::hazard) forget_held_locks();
   }
@@ -271,10 +279,10 @@ void execute(M* m, G* g, bool inherit) noexcept {
   switch_to(m, g, nullptr, nullptr);
 }
 
-// What this M shall run next. Null: the run() ends, or this M has idled for long and its thread ends.
+// Returns the goroutine that this M runs next. Null: the run() ends, or this M has idled for long and its thread ends.
 G* schedule(M* m, place* from) noexcept {
   for (;;) {
-    // Whoever ran here last has parked, yielded or ended.
+    // The goroutine that ran here last has parked, yielded or ended.
     if (P* p = m->p.load(relaxed)) return_turn(p);
     if (m->locked_g.load(relaxed)) {
       stop_locked_m(m);
@@ -305,7 +313,7 @@ G* schedule(M* m, place* from) noexcept {
 
 void m_main(M* m) noexcept {
   if (m->begins_idle) {
-    m->parked.sleep();  // start_spare_m has counted it and put it into the list
+    m->parked.sleep();  // start_spare_m has counted this M and put it on the idle list
     m->parked.clear();
   } else {
     lock_guard hold(sched.mutex);

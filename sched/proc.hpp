@@ -1,38 +1,41 @@
-// Ms and Ps: waking an M for work, passing a P from M to M. What Go's proc.go has, too, has its name and meaning. The
-// essay is in proc.cpp.
+// Ms and Ps: waking an M for work, passing a P from M to M. Functions that Go's proc.go has as well keep their names
+// and meanings. The essay is in proc.cpp.
 #pragma once
 
 #include "sched/scheduler.hpp"
 
 namespace weft::rt {
 
-// --- who looks for work
+// --- Ms that look for work
 
-// One more M shall look for work, if a P idles and nobody looks. `soon`: the work is what this P will most likely do
+// Has one more M look for work, if a P idles and no M is looking. `soon`: the work is what this P will most likely run
 // itself (runnext, and crumbs: steal.cpp), so an M that dozes may finish its doze (find.cpp). `to_poll`: nothing is
-// ready, but somebody has to sleep in the poller.
+// ready, but some M has to sleep in the poller.
 enum class help : std::uint8_t { now, soon, to_poll };
 void wakep(help h = help::now) noexcept;
-void start_spinning(M* m) noexcept;  // by m, with a P: it counts as spinning
-void resetspinning(M* m) noexcept;   // by m, which has found work: it counts no more, and wakes one if there is more
-void one_spins_less() noexcept;      // the caller's count of an M: the same for that
+void start_spinning(M* m) noexcept;  // by m, which holds a P: counts it as spinning
+void resetspinning(M* m) noexcept;   // by m, which found work: counts it no more, and wakes an M if there is more work
+void one_spins_less() noexcept;      // the same for a count of an M that the caller owns
 
-// Nobody sleeps in the poller, and a timer is due within `horizon`; or somebody waits for a descriptor. Who has
-// something else to do leaves later timers to sysmon: it asks, too, every 10 ms at least, and will find them within
-// this by then.
+// True if no M sleeps in the poller although a timer is due within `horizon` or, for poller_is_wanted, somebody waits
+// for a descriptor. A caller that has something else to do leaves later timers to sysmon. sysmon asks the same question
+// every 10 ms at least, so it sees each of these timers before it is due.
 inline constexpr nanos sysmon_is_in_time = 20 * millisecond;
 bool timer_wants_poller(nanos horizon = sysmon_is_in_time) noexcept;
 bool poller_is_wanted(nanos horizon = sysmon_is_in_time) noexcept;
 
 // --- an M
-void m_main(M* m) noexcept;                 // its life
-void startm(P* p, bool spinning) noexcept;  // an M runs p (null: an idle one); spinning: the caller has counted it
+void m_main(M* m) noexcept;                 // the M's life, from its thread's start to its end
+void startm(P* p, bool spinning) noexcept;  // has an M run p (null: an idle P); spinning: the caller has counted that M
 
 // --- its P
 void acquirep(M* m, P* p) noexcept;
-void acquire_passed_p(M* m) noexcept;  // the one it was passed while it slept, or begins with, if any
+void acquire_passed_p(M* m) noexcept;  // takes the P that m was passed while it slept, or begins with, if any
 P* releasep(M* m) noexcept;
 void handoffp(P* p) noexcept;  // the caller owns p and cannot run it
+
+// Returns the number of goroutines dispatched so far, by all Ps that there are.
+std::uint64_t all_dispatches() noexcept;
 
 // --- idle Ps: sched
 void idle_p_put(P* p) noexcept;

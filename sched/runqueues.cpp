@@ -13,7 +13,7 @@ namespace weft::rt {
 
 namespace {
 
-// The ring is full: half of it and g go to the global queue.
+// The ring is full: moves half of it, and g, to the global queue. False: a thief made room meanwhile.
 bool put_slow(P* p, G* g) noexcept {
   run_queue::half batch;
   if (!p->runq.take_half(batch)) return false;
@@ -77,7 +77,7 @@ G* global_one(P* p, std::uint32_t max) noexcept {
 G* global_get(P* p, std::uint32_t max) noexcept {
   auto size = static_cast<std::uint32_t>(sched.global.size());
   if (size == 0) return nullptr;
-  // A fair share, at most half a ring and what fits.
+  // Takes a fair share, but at most half a ring, and no more than fits.
   std::uint32_t n = std::min(size, size / sched.procs.load(relaxed) + 1);
   if (max > 0) n = std::min(n, max);
   n = std::min({n, run_queue_size / 2, p->runq.room() + 1});
@@ -86,12 +86,14 @@ G* global_get(P* p, std::uint32_t max) noexcept {
   if (cold && first->context) load_lines(first->context, lines_of_frames);
   for (std::uint32_t i = 1; i < n; ++i) {
     G* g = sched.global.pop_front();
-    if (cold) p->cold.add(p->runq.tail(), g->context);  // before a thief can find g, and run it
+    if (cold) p->cold.add(p->runq.tail(), g->context);  // before a thief can find g and run it
     bool fits = p->runq.put(g, run_queue::barrier::no);
     WEFT_CHECK(fits, "P {} has room for {} and took no goroutine", p->id, p->runq.room());
     (void)fits;
   }
-  // release, after the ring: who looks everywhere (S3) reads this first, and then the rings.
+  if (n > 1) p->batch_end = p->runq.tail();
+  p->global_waits_since = 0;
+  // release, after the stores into the ring: an M that looks everywhere (S3) reads this first, and then the rings.
   sched.global_size.store(static_cast<std::uint32_t>(sched.global.size()), release);
   return first;
 }

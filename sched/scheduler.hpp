@@ -1,5 +1,5 @@
-// What all Ms share. Beside each field of `sched` stands who may touch it, as in p.hpp; "sched" or "mutex": under
-// sched.mutex.
+// What all Ms share. The comment beside a field of `sched` says who may touch it, as in p.hpp; "sched" or "mutex":
+// under sched.mutex.
 #pragma once
 
 #include "runtime/alarm_clock.hpp"
@@ -17,7 +17,7 @@ namespace weft::rt {
 
 inline constexpr std::uint32_t max_procs = 1024;
 
-// A set of P numbers that anybody may read. seq_cst: S3 passes by the Ps of idle_mask, and those that are not in
+// A set of P numbers that any thread may read. seq_cst: S3 skips the Ps in idle_mask, and those that are not in
 // timer_mask ("append-check-wake", proc.cpp).
 class p_mask {
  public:
@@ -29,13 +29,13 @@ class p_mask {
   std::array<atomic<std::uint64_t>, max_procs / 64> words_{};
 };
 
-// rests: it was hurried a moment ago. wanted: somebody would have hurried it then.
+// rests: sysmon was hurried a moment ago. wanted: a thread would have hurried it while it rested.
 enum class sysmon_state : std::uint8_t { looks, rests, wanted, may_be_hurried };
 
 struct scheduler_options {
   std::uint32_t procs = 1;
   std::size_t stack_size = default_stack_size;
-  guard_kind guards = guard_kind::madvise;  // WEFT_DEBUG=guards: the best to be used
+  guard_kind guards = guard_kind::madvise;  // WEFT_DEBUG=guards: the best kind to be used
   bool measure_stacks = false;
   bool print_stacks = false;  // WEFT_DEBUG=stacks
   std::uint32_t max_threads = 10000;
@@ -53,7 +53,7 @@ enum class main_state : std::uint8_t { not_begun, runs, ended };
 
 struct scheduler {
   scheduler_options options;
-  sigset_t signal_mask{};  // every M's, whichever thread starts it: that of run()'s caller, without SIGSEGV
+  sigset_t signal_mask{};  // every M's, whichever thread starts it: the mask of run()'s caller, without SIGSEGV
 
   // Read by every dispatch, written seldom.
   alignas(cache_line) atomic<bool> world_stopping{false};
@@ -61,12 +61,12 @@ struct scheduler {
   atomic<bool> running{false};
   atomic<main_state> main{main_state::not_begun};  // written by main and at a run()'s start
   atomic<std::uint32_t> procs{0};
-  atomic<bool> newcomers_wait{false};       // goroutines that have not begun need the turn for it (newcomers.cpp)
+  atomic<bool> newcomers_wait{false};       // goroutines that have not begun need the turn to begin (newcomers.cpp)
   atomic<bool> turn_is_free{true};          // any P may take it; written under mutex
   atomic<bool> suspects_wait{false};        // written under mutex
-  atomic<std::uint32_t> newcomers_size{0};  // of those put aside; with the unsorted ones
-  atomic<std::uint32_t> suspects_size{0};   // the others
-  atomic<P*> alone_p{nullptr};              // its queue is used plainly, or was (`unaware`); written under mutex
+  atomic<std::uint32_t> newcomers_size{0};  // how many newcomers were put aside; with `unsorted`
+  atomic<std::uint32_t> suspects_size{0};   // how many suspects were put aside; without `unsorted`
+  atomic<P*> alone_p{nullptr};              // the P that is alone, or was (`unaware`); written under mutex
   atomic<bool> somebody_unaware{false};     // written under mutex
   std::array<atomic<P*>, max_procs> all_ps{};
   atomic<stack_class*> default_stacks{nullptr};
@@ -74,7 +74,7 @@ struct scheduler {
   // Room for goroutines (spawn.cpp). A plain thread's go() may ask for it while run() begins.
   lock room{lock_rank::room};
   // room:
-  atomic<std::size_t> goroutine_room{0};                   // as many Gs may be in use; read by all
+  atomic<std::size_t> goroutine_room{0};                   // how many Gs may be in use; read by all
   std::size_t left_behind_gs = 0, left_behind_stacks = 0;  // by earlier runs
   std::size_t stack_cache = 1;                             // free stacks that a P keeps; read by Ms
 
@@ -82,40 +82,41 @@ struct scheduler {
   alignas(cache_line) atomic<std::uint32_t> idle_ps{0};
   atomic<std::uint32_t> spinning{0};
   atomic<std::uint32_t> global_size{0};
-  atomic<M*> dozer{nullptr};           // whoever swaps it for null wakes it (find.cpp)
-  atomic<bool> help_wanted{false};     // somebody called wakep since the dozer fell asleep
-  atomic<bool> out_of_threads{false};  // a P idles as no thread could be had for it; written under mutex
-  atomic<nanos> thread_refused{0};     // when the system last refused one, or 0 if it has given one since
+  atomic<M*> dozer{nullptr};           // the thread that swaps it for null wakes that M (find.cpp)
+  atomic<bool> help_wanted{false};     // wakep was called for work since the dozer fell asleep
+  atomic<bool> out_of_threads{false};  // a P idles because no thread was to be had for it; written under mutex
+  atomic<nanos> thread_refused{0};     // when the system last refused a thread, or 0 if it has given one since
 
-  alignas(cache_line) atomic<nanos> last_poll{0};  // 0: somebody blocks in the poller
-  atomic<bool> somebody_looks{false};              // somebody looks into the poller without blocking
-  atomic<nanos> poll_until{0};                     // until when whoever blocks there does; 0: for ever
+  alignas(cache_line) atomic<nanos> last_poll{0};  // when an M last looked into the poller; 0: one blocks there
+  atomic<bool> somebody_looks{false};              // an M without work looks into the poller without blocking
+  atomic<nanos> poll_until{0};                     // until when the M in the poller blocks; 0: for ever
   atomic<std::uint32_t> poll_waiters{0};           // goroutines that wait for descriptors
-  atomic<std::uint32_t> foreign_poll_waiters{0};   // foreign threads that do
+  atomic<std::uint32_t> foreign_poll_waiters{0};   // foreign threads that wait for descriptors
   atomic<nanos> coarse_now{0};
 
-  // The M that came back from the poller last and has something to run still, and its promise (burst.cpp).
+  // The M that came back from the poller last and still has something to run, and its promise (burst.cpp).
   atomic<M*> burst_of{nullptr};
   atomic<P*> burst_p{nullptr};
-  atomic<std::uint64_t> burst_dispatches{0};  // of that P, when it began
+  atomic<std::uint64_t> burst_dispatches{0};  // dispatches(burst_p) when the burst began
   atomic<nanos> burst_began{0};
-  atomic<std::uint32_t> short_bursts{0};  // in a row, the last ones
+  atomic<std::uint32_t> short_bursts{0};  // how many of the last bursts in a row were short
+  // How many of them are enough for a promise.
   atomic<std::uint32_t> short_bursts_before{short_bursts_at_first};
-  atomic<M*> promiser{nullptr};  // counted as spinning; whoever swaps it for null has that count
-  atomic<nanos> promise_due{0};  // until when it holds
+  atomic<M*> promiser{nullptr};  // counted as spinning; the thread that swaps it for null takes that count over
+  atomic<nanos> promise_due{0};  // until when the promise holds
 
   alignas(cache_line) lock mutex{lock_rank::sched};
   // sched:
   g_queue global;
   g_queue newcomers, suspects;              // put aside
-  std::size_t unsorted = 0;                 // so many of them, the first, were queued before an acquittal
+  std::size_t unsorted = 0;                 // so many suspects, the first, were queued before an acquittal
   std::array<const void*, 16> hog_kinds{};  // G::spawn_pc of goroutines that computed for long
-  std::size_t next_hog_kind = 0;            // the oldest of them
-  const void* kind_on_trial = nullptr;      // of one that sysmon watches
-  bool all_newcomers_wait = false;          // and not suspects only
+  std::size_t next_hog_kind = 0;            // the index of the oldest of them, modulo 16
+  const void* kind_on_trial = nullptr;      // the kind of a goroutine that sysmon watches
+  bool all_newcomers_wait = false;          // not only suspects
   P* idle_p_list = nullptr;
-  atomic<std::uint64_t> ps_taken{0};  // from there; written under mutex
-  // If somebody_unaware: the M that held p when others came, who may think that it is alone still (alone.cpp).
+  atomic<std::uint64_t> ps_taken{0};  // how many Ps were taken from that list; written under mutex
+  // If somebody_unaware: the M that held p when another P was taken, and that may still think it is alone (alone.cpp).
   struct {
     const P* p = nullptr;
     const M* m = nullptr;
@@ -123,16 +124,21 @@ struct scheduler {
   } unaware;
   M* idle_m_list = nullptr;
   std::uint32_t idle_ms = 0;
-  std::uint32_t idle_locked_ms = 0;          // Ms that sleep until their locked goroutine is ready
-  std::uint32_t live_ms = 0;                 // threads that have not left the scheduler's loop
-  std::uint32_t tied_ms = 0;                 // of live_ms: a goroutine is locked to them, or about to be
-  std::uint32_t untied_ms = 0;               // of live_ms: the rest, without those that start just now or leave
-  bool spare_starts = false;                 // a thread starts that will be one of untied_ms
-  g_list tie_waiters;                        // goroutines that wait for tied_ms to fall (locked.cpp)
+  std::uint32_t idle_locked_ms = 0;  // Ms that sleep until their locked goroutine is ready
+  std::uint32_t live_ms = 0;         // threads that have not left the scheduler's loop
+  std::uint32_t tied_ms = 0;         // of live_ms: a goroutine is locked to them, or about to be
+  std::uint32_t untied_ms = 0;       // of live_ms: the rest, without those that are starting or leaving
+  bool spare_starts = false;         // a thread is being started that will be one of untied_ms
+  g_list tie_waiters;                // goroutines that wait for tied_ms to fall (locked.cpp)
+  // While out of threads: since when no M has come by, and all_dispatches() then (thread_limit.cpp).
+  struct {
+    nanos since = 0;
+    std::uint64_t dispatches = 0;
+  } nobody_came_by;
   atomic<M*> gone_ms{nullptr};               // Ms that left the scheduler's loop while the run() goes on, to be joined
   linked_list<M, &M::in_detached> detached;  // Ms that run a goroutine without a P
-  atomic<std::uint32_t> detached_ms{0};      // how many there are; written under mutex
-  atomic<std::uint32_t> hogs{0};             // how many of them compute; written under mutex
+  atomic<std::uint32_t> detached_ms{0};      // how many Ms are in that list; written under mutex
+  atomic<std::uint32_t> hogs{0};             // how many of these Ms compute; written under mutex
   std::uint64_t next_m_id = 1;
   linked_list<M, &M::in_all> all_ms;
   note stop_note;
@@ -146,14 +152,14 @@ struct scheduler {
   lock world{lock_rank::stop_the_world};
   atomic<std::uint64_t> next_g_id{1};
 
-  // Things outside the scheduler's sight that may wake a goroutine (signal channels).
+  // Sources outside the scheduler's sight that may wake a goroutine (signal channels).
   atomic<std::uint32_t> external_sources{0};
 
   // sysmon: it pauses between two looks, and sleeps deeply while every P idles.
   atomic<sysmon_state> sysmon{sysmon_state::looks};
   alarm_clock sysmon_pause;
   bool sysmon_waits = false;  // sched
-  bool suspect_dead = false;  // sched: all sleep, and only a thread that weft did not start could wake one
+  bool suspect_dead = false;  // sched: all Ms sleep, and only a thread that weft did not start could wake one
   note sysmon_note;
 
   // The forced tick.
@@ -161,13 +167,13 @@ struct scheduler {
   atomic<void (*)()> tick_hook{nullptr};  // calls what users registered
   G* housekeeper = nullptr;               // sched: parked, waiting for the tick
 
-  atomic<std::uint64_t> foreign_spawned{0};  // goroutines, by threads without a P
+  atomic<std::uint64_t> foreign_spawned{0};  // goroutines started by threads without a P
 
   // The run()s.
   atomic<std::uint64_t> run_number{0};
   atomic<std::uint64_t> ended_before{0};  // goroutines that earlier runs left behind
   atomic<std::uint32_t> left_behind{0};   // threads of earlier runs that never came back
-  pid_t process = 0;                      // in which they are
+  pid_t process = 0;                      // the process in which these threads are
 
   // Counted by sysmon; preemptions_taken also by an M that gives way.
   atomic<std::uint64_t> preemptions{0};

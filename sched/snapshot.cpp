@@ -39,11 +39,11 @@ class snapshot_taker {
     if (g == except_ || !is_shown(g)) return;
     seen_goroutine seen{};
     seen.id = g->id;
+    seen.wait_since = g->wait_since.load(acquire);  // before the state: start_timing
     seen.state = g->state.load(acquire);
     seen.reason = g->reason;
     seen.marks = g->marks();
     seen.spawn_pc = g->spawn_pc;
-    seen.wait_since = g->wait_since.load(acquire);  // start_timing
     std::memcpy(seen.name, g->name, sizeof seen.name);
     trace_.size = trace_.left_out = 0;
     if (s_->has_stacks_ && !seen.ran()) {

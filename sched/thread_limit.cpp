@@ -1,6 +1,8 @@
-// A thread was wanted and could not be had. That is no error: the goroutines wait for the threads there are, and go on
-// when one of those comes by. But whoever looks for the reason why all stands still shall find it.
+// The warning that all threads are held, and another one was wanted and could not be had. This is not an error: the
+// goroutines wait, and go on when a thread comes by. But a user who looks for the reason why the program stands still
+// must be able to find it. A thread that was merely wanted, while others run what there is, is no reason to warn.
 
+#include "sched/proc.hpp"
 #include "sched/threads.hpp"
 
 #include <algorithm>
@@ -8,13 +10,29 @@
 
 namespace weft::rt {
 
-void warn_of_no_thread() noexcept {
-  static constinit atomic<bool> said{false};  // relaxed: who comes second has nothing to read
+namespace {
+
+constexpr nanos held_for_long = 20 * millisecond;
+
+// Called under sched.mutex.
+bool nobody_comes_by() noexcept {
+  if (!sched.out_of_threads.load(relaxed) || sched.shutting_down.load(relaxed)) return false;
+  const nanos now = nanotime();
+  if (now - sched.nobody_came_by.since < held_for_long) return false;
+  const std::uint64_t before = sched.nobody_came_by.dispatches;
+  sched.nobody_came_by = {now, all_dispatches()};
+  return sched.nobody_came_by.dispatches == before;
+}
+
+}  // namespace
+
+void warn_if_all_are_held() noexcept {
+  static constinit atomic<bool> said{false};  // relaxed: it publishes nothing else
   if (said.load(relaxed)) return;
   std::uint32_t threads;
   {
     lock_guard hold(sched.mutex);
-    if (sched.shutting_down.load(relaxed)) return;
+    if (!nobody_comes_by()) return;
     threads = sched.live_ms;
   }
   if (said.exchange(true, relaxed)) return;

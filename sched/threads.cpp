@@ -1,4 +1,5 @@
-// Ms as threads: how they begin, sleep while they have no P, and end; and what is done while no thread is to be had.
+// Ms as threads: how they start, how they sleep while they have no P, and how they end; and what happens while no
+// thread is to be had.
 
 #include "sched/threads.hpp"
 
@@ -28,10 +29,10 @@ namespace weft::rt {
 
 namespace {
 
-// As many idle Ms as there are Ps are kept. More of them end when they were not wanted for this long.
+// As many idle Ms are kept as there are Ps. Those beyond end when nobody has wanted them for this long.
 constexpr nanos idle_m_patience = 5 * second;
 
-// The list of idle Ms: the last to come is the first to be used. All under sched.mutex.
+// The list of idle Ms: last in, first out. Called under sched.mutex.
 
 void idle_m_put(M* m) noexcept {
   m->next_idle = sched.idle_m_list;
@@ -49,19 +50,19 @@ void idle_m_remove(M* m) noexcept {
   --sched.idle_ms;
 }
 
-// False: m, which is in the idle list, was not wanted for long, and is out of it.
+// m, which is in the idle list, sleeps. False: nobody has wanted m for idle_m_patience, and it has left the list.
 bool sleep_while_patient(M* m) noexcept {
   if (m->parked.sleep_until(nanotime() + idle_m_patience)) return true;
   {
     lock_guard hold(sched.mutex);
-    // The last one that is not tied stays, for those that are (locked.cpp).
+    // The last M that is not tied stays, as the tied Ms need it (locked.cpp).
     if (m->in_idle_list && sched.untied_ms > 1 && !sched.shutting_down.load(relaxed)) {
       idle_m_remove(m);
       --sched.untied_ms;
       return false;
     }
   }
-  m->parked.sleep();  // if somebody took it from the list, the wake-up is on its way
+  m->parked.sleep();  // if another thread took m from the list, the wake-up is on its way
   return true;
 }
 
@@ -81,7 +82,7 @@ bool wake_some_idle_m(P* p, bool spinning) noexcept {
 }
 
 void rouse_dozer() noexcept {
-  lock_guard hold(sched.mutex);  // the M may be gone once the runtime ends
+  lock_guard hold(sched.mutex);  // without it the runtime could end, and the M be gone
   if (sched.shutting_down.load(relaxed)) return;
   if (M* m = sched.dozer.exchange(nullptr, seq_cst)) m->parked.wakeup();
 }
@@ -118,22 +119,22 @@ void* m_thread(void* arg) noexcept {
   m->bind_to_this_thread();
   m->tid.store(::gettid(), relaxed);
   char name[16];
-  *fmt::format_to_n(name, sizeof name - 1, "weft-m{}", m->id).out = '\0';
+  *fmt::format_to_n(name, sizeof name - 1, "{}{}", m_name_prefix, m->id).out = '\0';
   pthread_setname_np(pthread_self(), name);
   adopt_thread_stack(&m->g0, &m->thread_stack);
-  ::prctl(PR_SET_TIMERSLACK, 1UL);  // else the kernel adds up to 50 µs to every deadline
+  ::prctl(PR_SET_TIMERSLACK, 1UL);  // without this the kernel adds up to 50 µs to every deadline
   use_short_slices(0);
   m->for_signals.use();
   m_main(m);
-  set_this_thread(nullptr);  // what thread_locals' destructors do, a thread of the program does
+  set_this_thread(nullptr);  // the destructors of thread_locals run as on a thread of the program's
   return nullptr;
 }
 
-// How an M begins.
+// What a new M begins with.
 struct first_task {
-  P* p = nullptr;         // what it holds, or null: it sleeps until it is woken, and may be beyond max_threads
+  P* p = nullptr;         // the P it holds. Null: it is a spare, sleeps until it is woken, and may exceed max_threads
   bool spinning = false;  // it looks for work; the caller has counted it
-  G* picked = nullptr;    // what it runs first
+  G* picked = nullptr;    // the goroutine that it runs first
 };
 
 void prepare(M* m, const first_task& task) noexcept {
@@ -152,7 +153,7 @@ void prepare(M* m, const first_task& task) noexcept {
   if (sched.options.hazard) m->requests.store(request::hazard, relaxed);
 }
 
-// Throws nothing: null if the run() is over, or there is no memory or no thread to be had; *error says why.
+// Starts an M. Null: the run() is over, or there is no memory or no thread to be had; *error says why.
 M* new_m(const first_task& task, std::uint64_t run, int* error) noexcept {
   const bool spare = !task.p;
   std::unique_ptr<M> m;
@@ -165,11 +166,11 @@ M* new_m(const first_task& task, std::uint64_t run, int* error) noexcept {
       *error = ENOMEM;
       return nullptr;
     }
-    prepare(m.get(), task);  // before anybody finds it
+    prepare(m.get(), task);  // before other threads can find it
     sched.all_ms.push_back(m.get());
     ++sched.live_ms;
   }
-  M* raw = m.release();  // belongs to its thread, and to all_ms
+  M* raw = m.release();  // owned by its thread and by all_ms from here on
   *error = raw->for_signals.reserve() ? start_thread(&raw->thread, m_thread, raw) : ENOMEM;
   sched.thread_refused.store(*error == 0 ? 0 : nanotime(), relaxed);
   if (*error == 0) return raw;
@@ -193,7 +194,8 @@ bool pass_on(M* m, G* g) noexcept {
     lock_guard hold(sched.mutex);
     if (sched.shutting_down.load(relaxed)) return false;
     M* other = sched.idle_m_list;
-    while (other && other->pins != 0) other = other->next_idle;  // g may be about to block (leave_thread)
+    // g may be about to block (leave_thread), so it must not go where other goroutines are pinned.
+    while (other && other->pins != 0) other = other->next_idle;
     if (other) {
       other->picked = g;
       wake_idle_m(other, releasep(m), false);
@@ -213,7 +215,7 @@ int start_spare_m() noexcept {
   lock_guard hold(sched.mutex);
   sched.spare_starts = false;
   if (!m) return error;
-  if (sched.shutting_down.load(relaxed)) return 0;  // it was woken for that, and may be gone
+  if (sched.shutting_down.load(relaxed)) return 0;  // the M was woken for that, and may be gone
   idle_m_put(m);
   ++sched.untied_ms;
   return 0;
@@ -225,9 +227,10 @@ void start_first_m() {
     lock_guard hold(sched.mutex);
     p = idle_p_get();
   }
-  // None: threads of the program have started goroutines already, and Ms for them. Or they change the number of Ps.
+  // If no P idles, threads of the program have already started goroutines, and with them Ms; or they are changing the
+  // number of Ps.
   if (!p) return;
-  // Spinning: it looks for main, and nobody starts another M for that.
+  // The M spins: it looks for main, and no other thread starts another M for that.
   sched.spinning.fetch_add(1, seq_cst);
   int error;
   if (new_m({.p = p, .spinning = true}, present_run(), &error)) return;
@@ -243,8 +246,8 @@ void start_first_m() {
 
 namespace {
 
-// The system refused a thread: it is not asked again for each goroutine that would like to have company, as that takes
-// far longer than most of them run.
+// When the system has refused a thread, it is not asked again for this long. Asking takes far longer than most
+// goroutines run, so it must not happen for each wake-up that would like another M.
 constexpr nanos ask_again_after = millisecond;
 
 bool thread_was_refused() noexcept {
@@ -254,25 +257,27 @@ bool thread_was_refused() noexcept {
 
 }  // namespace
 
-// When no thread can be had, because the system refuses it or by options::max_threads, the P idles although it is
-// wanted ("out of threads"). What it would have run is for the Ms that there are, in the global queue; its timers stay
-// where they are. The Ms that run goroutines look at both as they come by (find_runnable); if they do not come by,
-// sysmon tries again. Those that are about to sleep must not: one takes an idle P and looks once more, as if it had
-// been woken for that.
+// "Out of threads": no thread can be had, because the system refuses one or because of options::max_threads, and so a P
+// idles although it is wanted. The goroutines that it would have run go to the global queue, for the Ms that there are;
+// its timers stay where they are. The Ms that run goroutines look at both when they come by (find_runnable). If none
+// comes by, sysmon tries again. An M that is about to sleep must not do so: it takes an idle P and looks once more, as
+// if it had been woken for that.
 //
 //     start_new_m, in vain                          an M without a P
-//     L1  queue globally, P idle,                   in stopm: out_of_threads? takes a P. All under sched.mutex, where
-//         out_of_threads = true; under sched.mutex, start_new_m looks for an idle M
+//     L1  goroutines to the global queue, P idle,   in stopm: out_of_threads? takes a P. All under sched.mutex, under
+//         out_of_threads = true; under sched.mutex, which start_new_m looks for an idle M
 //         if no M idles
-//     L2  somebody dozes: wake it                   D1  dozer = itself; then looks at every queue (find.cpp)
+//     L2  an M dozes: wake it                       D1  dozer = itself; then looks at every queue (find.cpp)
 //         last_poll == 0: break the sleep off       P1  last_poll = 0; then out_of_threads? does not sleep (find.cpp)
 //
-//     All of them seq_cst: if L2 does not read D1 or P1, that comes later, and sees L1.
-//     An M that comes back without its P, from a call or because it computed, takes its turn like all others then,
-//     instead of an idle P: it may be the only one, and never come by the scheduler.
+//     All of these are seq_cst: if L2 does not read D1 or P1, then D1 or P1 comes later, and what follows it sees L1.
+//     While out of threads, an M that comes back without its P, from a system call or because it computed, does not
+//     take an idle P but queues its goroutine like all others. It may be the only M that there is, and if it went on it
+//     might never come by the scheduler.
 //
-//     A thread of the program's may come so late that the P it took belongs to another run() by then: it forgets it.
-//     But as long as it counted as spinning, those of the new run() left their wake-ups to it.
+//     A thread of the program's may come so late that the P it took belongs to another run() by then. It forgets that
+//     P. But as long as it counted as spinning, the threads of the new run() left their wake-ups to it, so it calls
+//     wakep().
 void start_new_m(P* p, bool spinning, std::uint64_t run) noexcept {
   int error;
   if (!thread_was_refused() && new_m({.p = p, .spinning = spinning}, run, &error)) return;
@@ -280,25 +285,27 @@ void start_new_m(P* p, bool spinning, std::uint64_t run) noexcept {
   {
     lock_guard hold(sched.mutex);
     late = is_over(run);
-    if (!late && wake_some_idle_m(p, spinning)) return;  // it went to sleep meanwhile
+    if (!late && wake_some_idle_m(p, spinning)) return;  // an M went idle meanwhile
     if (spinning) sched.spinning.fetch_sub(1, seq_cst);
     if (!late) {
       global_put_queue_of(p);
       idle_p_put(p);
+      if (!sched.out_of_threads.load(relaxed)) sched.nobody_came_by = {nanotime(), all_dispatches()};
       sched.out_of_threads.store(true, seq_cst);  // L1
     }
   }
   if (late) return wakep();
-  if (sched.dozer.load(seq_cst)) return rouse_dozer();                 // L2
-  if (sched.last_poll.load(seq_cst) != 0) return warn_of_no_thread();  // L2
-  barrier_to_who_is_alone();                                           // S2b
-  // Not for what is some P's very next: two that talk would break it off for each word.
+  if (sched.dozer.load(seq_cst)) return rouse_dozer();                    // L2
+  if (sched.last_poll.load(seq_cst) != 0) return warn_if_all_are_held();  // L2
+  barrier_to_who_is_alone();                                              // S2b
+  // Breaks off a sleep in the poller, but not for goroutines that are some P's runnext: two goroutines that talk to
+  // each other would break it off for each word.
   if (look_beyond_next() != queued::nothing) netpoll_break();
 }
 
 P* idle_p_to_go_on(const M* m) noexcept {
   if (sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) return nullptr;
-  // One that is tied to its goroutine runs no other.
+  // A tied M runs no other goroutine, so it would not help the others to give way.
   bool gives_way = sched.out_of_threads.load(relaxed) && !m->locked_g.load(relaxed);
   return gives_way ? nullptr : idle_p_get();
 }
@@ -317,7 +324,8 @@ bool take_p_for_want_of_thread(M* m) noexcept {
 
 namespace {
 
-// pthread_timedjoin_np goes by the clock on the wall. If that is set meanwhile, a thread is given more time or less.
+// Joins the thread if it ends by `deadline`. pthread_timedjoin_np goes by the wall clock: if that is set meanwhile, the
+// thread is given more time or less.
 bool ends_by(pthread_t thread, nanos deadline) noexcept {
   const nanos left = deadline - nanotime();
   if (left <= 0) return pthread_tryjoin_np(thread, nullptr) == 0;

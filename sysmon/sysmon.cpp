@@ -1,35 +1,46 @@
-// The monitor, after Go's sysmon and retake.
+// The monitor, after Go's sysmon and retake. Policy and time live here. The functions that act on Ps and Ms are
+// sched's.
 //
-// Its pauses between two looks, to which the kernel adds up to 50 µs (without that, by PR_SET_TIMERSLACK, nothing that
-// was measured became better):
+// sysmon looks around in rounds, and pauses between them. The kernel adds up to 50 µs to each pause. (PR_SET_TIMERSLACK
+// would prevent that, but made nothing better that was measured.)
 //
-//   it took a P a moment ago                     20 µs; after 50 looks in vain each is twice as long, up to 10 ms
-//   no P idles, and timers or descriptors wait   the same, up to 1 ms
-//   descriptors are waited for, and nobody       the same
-//   sleeps in the poller
-//   a P seems to be stuck besides                not beyond its time slice, nor the next timer
-//   a thread is watched (call_watch.hpp)         until it is known whether it blocks
-//   goroutines compute without a P               at least 500 µs, unless a P is stuck, too: its share of the
+//   the state of the Ps                          the pause
+//   sysmon took a P a moment ago                 20 µs; after 50 rounds in vain it doubles each round, up to 10 ms
+//   no P idles, and timers or descriptors are    the same, up to 1 ms
+//   waited for, or something was overdue
+//   descriptors are waited for, and no M sleeps  the same, up to 1 ms
+//   in the poller
+//   a P seems to be stuck besides                ends with the P's time slice, or with the next timer, at the latest
+//   a thread is watched (call_watch.hpp)         ends when it is known whether the thread blocks
+//   goroutines compute without a P               at least 500 µs, unless a P is stuck, too: sysmon's share of the
 //                                                processors is small then
-//   no P idles, one is left behind in a call,    none, and then 50 µs: once a millisecond (hurry_sysmon)
-//   and somebody waits
-//   every P idles                                10 ms: one may be taken and get stuck
-//   the forced tick is due before, or the        until then
-//   memory of free stacks (cooling.hpp), or a
-//   line of a trace, or a promise (burst.cpp)
+//   no P idles, one was left behind in a system  none, then 50 µs; this at most once a millisecond (hurry_sysmon)
+//   call, and something waits for one
+//   every P idles, and no goroutine runs         10 ms: a P may be taken and get stuck
+//   without one
+//   the forced tick is due before that, or free  until then
+//   stacks (cooling.hpp), or the next line of a
+//   trace, or a promise (burst.cpp)
 //
-// Once every P idles, nothing ran since the last look and nobody has promised anything, or while the world is stopped,
-// it sleeps on a note: until half of the forced tick's period has passed, the next line of a trace or of the hogs, the
-// next look at a suspected deadlock or at free stacks, is due or, if nobody sleeps in the poller, a timer is. Whoever
-// takes a P out of idle wakes it (idle_p_get). A program that only idles between its timers is looked after every 10
-// ms, as waking a thread for each of its wake-ups would cost more than they do. Policy and time live here; what is done
-// to Ps and Ms are verbs of sched.
+// sysmon sleeps deeply, on a note, while the world is stopped, and when every P idles, nothing has run since the last
+// round and nobody has promised anything. It sleeps until half of the forced tick's period has passed, or until the
+// next line of a trace or of the hogs, or the next look at a suspected deadlock or at free stacks, is due; or, if no M
+// sleeps in the poller, until the next timer is. The thread that takes a P from the idle list wakes it (idle_p_get).
+// While a program only idles between its timers, sysmon does a round every 10 ms instead: waking it for each wake-up of
+// the program would cost more than those rounds do.
 //
-// Each round: 1. take over a promise that is due, and poll, if nobody did for 1 ms; 2. a timer is overdue, whose P may
-// be stuck, or goroutines wait in the global queue or to begin, or nobody polled, or sleeps for a timer that is due
-// soon: start an M if a P idles; 3. retake; 4. reports of WEFT_DEBUG=hogs (hogs.hpp); 5. the gate for newcomers
-// (gate.hpp); 6. the forced tick; 7. the memory of free stacks; 8. the number of processors, once a second; 9. Ms whose
-// threads have ended are joined; 10. WEFT_DEBUG=schedtrace.
+// Each round:
+//    1. take over a promise that is due; poll, if no M has polled for 1 ms
+//    2. start an M if a P idles, and a timer is overdue (its P may be stuck), or goroutines wait in the global queue or
+//       wait to begin, or nobody had polled, or no M sleeps for a timer that is due soon
+//    3. retake
+//    4. reports for WEFT_DEBUG=hogs (hogs.hpp)
+//    5. the gate for newcomers (gate.hpp)
+//    6. the forced tick
+//    7. the memory of free stacks
+//    8. the number of processors, once a second
+//    9. join Ms whose threads have ended
+//   10. WEFT_DEBUG=schedtrace
 
 #include "sysmon/sysmon.hpp"
 
@@ -72,42 +83,35 @@ static_assert(2 * longest_pause <= sysmon_is_in_time);
 constexpr int rounds_before_backoff = 50;
 constexpr nanos time_slice = 10 * millisecond;
 constexpr nanos follow_cpus_every = second;
-constexpr nanos overdue_after = 50 * microsecond;  // whoever sleeps for a timer is on its way before
-constexpr nanos overdue_slice = millisecond;       // when something is overdue and no P is free, or nobody polls
-// A suspected deadlock is looked at again, less and less often.
+constexpr nanos overdue_after = 50 * microsecond;  // an M that sleeps for a timer is on its way by then
+constexpr nanos overdue_slice = millisecond;       // instead of time_slice, while something is overdue or nobody polls
+// A suspected deadlock is looked at again and again, at intervals that double between these.
 constexpr nanos first_suspicion = millisecond, longest_suspicion = 60 * second;
 
 struct monitor {
   pthread_t thread{};
   atomic<bool> stop{false};
-  atomic<bool> quit{false};    // SIGQUIT came
-  atomic<bool> serves{false};  // it runs, and will see that
+  atomic<bool> quit{false};    // SIGQUIT has come
+  atomic<bool> serves{false};  // sysmon runs, and will see `quit`
 };
 constinit monitor the_monitor;
 
 bool all_idle() noexcept { return sched.idle_ps.load(seq_cst) == sched.procs.load(relaxed); }
 
-// Goroutines are queued, or descriptors waited for without anybody who polls, while every P idles: an M could not be
-// started for them.
+// True if goroutines are queued, or if descriptors are waited for and no M sleeps in the poller. If every P idles at
+// the same time, an M could not be started for them.
 bool nobody_helps() noexcept {
   return sched.global_size.load(relaxed) != 0 || newcomers_may_begin() ||
          (sched.last_poll.load(relaxed) != 0 && anybody_waits_for_io());
 }
 
-// Goroutines dispatched so far, by all Ps that there are.
-std::uint64_t all_dispatches() noexcept {
-  std::uint64_t sum = 0;
-  std::uint32_t n = sched.procs.load(acquire);
-  for (std::uint32_t i = 0; i < n; ++i) sum += dispatches(sched.all_ps[i].load(acquire));
-  return sum;
-}
-
-// Sleeps until `deadline` or until somebody wakes sysmon. If the deadlock check wants to be asked again: for
-// *suspicion, which doubles.
+// Sleeps until `deadline`, or until another thread wakes sysmon. While a deadlock is suspected it sleeps for at most
+// *suspicion, and doubles that.
 void deep_sleep(nanos deadline, nanos* suspicion) noexcept {
   {
     lock_guard hold(sched.mutex);
-    // Once more: what was made ready since the last look, and found no thread, waits for sysmon.
+    // Looks once more, as goroutines that were made ready since the last look, and for which no thread was to be had,
+    // wait for sysmon.
     if (!sched.world_stopping.load(relaxed) &&
         (!all_idle() || nobody_helps() || newcomers_aside() != 0 || promise_due() != forever))
       return;
@@ -122,7 +126,8 @@ void deep_sleep(nanos deadline, nanos* suspicion) noexcept {
     sched.sysmon_note.clear();
     sched.sysmon_waits = true;
   }
-  // After the note was cleared, both seq_cst: whoever sets it from here on wakes us ("a last quit").
+  // `quit` is read after the note was cleared, both seq_cst: a thread that sets it from here on wakes us ("a last
+  // quit").
   if (the_monitor.quit.load(seq_cst)) return;
   sched.sysmon_note.sleep_until(deadline);
   lock_guard hold(sched.mutex);
@@ -134,9 +139,9 @@ void check_dead_again() noexcept {
   if (sched.suspect_dead) check_dead();
 }
 
-// The pauses between looks. Somebody who hurries sysmon (hurry_sysmon) wants two looks, soon: one that sees its call,
-// and one that sees it still there. Then it rests for a while, as calls may come one after the other; whoever wants it
-// meanwhile has its looks afterwards.
+// The pauses between rounds. A thread that hurries sysmon (hurry_sysmon) needs two rounds soon: one that sees the
+// system call, and one that sees that it still goes on. After that sysmon rests for a while, as system calls may come
+// one after the other. If a thread hurries sysmon while it rests, the two rounds come when it has rested.
 class look_pauses {
  public:
   void pause(nanos d) noexcept {
@@ -152,12 +157,13 @@ class look_pauses {
   }
 
  private:
-  // True: somebody woke it. Whoever did so to stop it, or for SIGQUIT, has said so before, which is seen after this.
+  // True: another thread woke sysmon. If it did so to stop sysmon, or for SIGQUIT, it set `stop` or `quit` before, and
+  // the caller's next read sees that.
   bool sleep(sysmon_state as, nanos until) noexcept {
     sched.sysmon.store(as, relaxed);
     const bool woken = sched.sysmon_pause.sleep_until(until);
     const sysmon_state s = sched.sysmon.exchange(sysmon_state::looks, seq_cst);
-    wanted_ = wanted_ || s != as;  // by whoever hurries it
+    wanted_ = wanted_ || s != as;  // hurry_sysmon has changed the state
     return woken;
   }
 
@@ -166,50 +172,54 @@ class look_pauses {
   nanos rested_ = 0;
 };
 
-// Something waits that a free P would do.
+// True if a timer is overdue, or a goroutine is in the global queue: a free P would see to either.
 bool work_is_overdue(nanos now) noexcept {
   nanos timer = earliest_timer();
   return (timer != 0 && saturating_add(timer, overdue_after) <= now) || sched.global_size.load(relaxed) != 0;
 }
 
-// Gives the work of a P that was taken to another M.
+// Hands p, which was taken from its M, off to another one.
 void give_to_another(P* p) noexcept {
   sched.retakes.fetch_add(1, relaxed);
   handoffp(p);
 }
 
+// What a round of retake did.
 struct retaken {
-  int taken = 0;
-  bool detached = false;      // one of them from a goroutine that runs on
-  defendant newcomer;         // one of them had just begun
-  bool has_turn = false;      // one of them, whose goroutine is in a call, had it
-  bool stuck = false;         // some P runs what it ran at the last look
-  nanos next_look = forever;  // a P that is wanted has run for too long then, or a thread that is watched is known
+  int taken = 0;              // how many Ps were taken
+  bool detached = false;      // one was taken from a goroutine that runs on
+  defendant newcomer;         // one was taken from a goroutine that had just begun
+  bool has_turn = false;      // one that was taken from a system call had the turn for newcomers
+  bool overdue = false;       // a timer or the global queue was: so it may soon be again
+  bool stuck = false;         // some P is still in the time slice of the last round
+  nanos next_look = forever;  // when such a time slice is over, or the watch of a thread is decided
 };
 
-// Others wait for a turn. Without anything else to run, the P may as well stay where it is.
+// True if others wait for p. Otherwise the P may as well stay where it is.
 bool wanted(P* p) noexcept {
   return !p->runq.empty() || sched.global_size.load(relaxed) != 0 || p->timers.wake_when() != 0 ||
          anybody_waits_for_io() || newcomers_want(p);
 }
 
-// p's M is in a call. slice_is_over: it is in this one, or makes one after the other, for longer than a time slice, and
-// p is wanted.
+// Called while p's M is in a system call. slice_is_over: p is wanted, and the M has been in this call, or has made one
+// call after the other, for longer than a time slice. True: the caller owns p.
 bool takes_from_call(P* p, nanos now, bool slice_is_over) noexcept {
   std::uint32_t tick = p->syscall_tick.load(relaxed);
   if (std::exchange(p->seen.syscall_tick, tick) != tick) {
     p->seen.syscall_when = now;
     if (!slice_is_over) return false;
   }
-  // It has been there for a whole round. If nobody wants the P, and somebody else is free, it may stay for 10 ms.
+  // The M has been in this call for a whole round, or slice_is_over. If no goroutine is queued here, and another M or P
+  // is free, the P may stay for 10 ms.
   bool others_free = sched.spinning.load(relaxed) + sched.idle_ps.load(relaxed) > 0;
-  if (slice_is_over && sched.out_of_threads.load(relaxed)) others_free = false;  // its M is the one to be had
+  if (slice_is_over && sched.out_of_threads.load(relaxed)) others_free = false;  // this M may be the only one to be had
   if (p->runq.empty() && others_free && now - p->seen.syscall_when < time_slice) return false;
   return retake_syscall(p);
 }
 
-// p's goroutine ran for too long, or blocks. It is asked to yield when it next comes by. It loses the P at once if
-// somebody wants that, if something is overdue, or if WEFT_DEBUG=hogs is to report it. True: the caller owns p.
+// Called when p's goroutine has run for too long, or blocks. Asks it to yield when it next comes by. Takes the P from
+// it at once if others want that P, if something is overdue, or if WEFT_DEBUG=hogs is to report the goroutine. True:
+// the caller owns p.
 bool take_from_running(P* p, std::uint64_t tick, nanos now, bool overdue, hog_watch& hogs, retaken& r) noexcept {
   M* m = p->m.load(relaxed);
   if (!m) return false;
@@ -221,7 +231,7 @@ bool take_from_running(P* p, std::uint64_t tick, nanos now, bool overdue, hog_wa
   }
   if (!overdue && !wanted(p) && !hogs.is_one(now - p->seen.sched_when)) return false;
   if (sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) return false;
-  if (!detach_running(p)) return false;  // or its goroutine keeps it: weft::no_preemption
+  if (!detach_running(p)) return false;  // the M is in the runtime, or its goroutine in weft::no_preemption
   sched.preemptions_taken.fetch_add(1, relaxed);
   sched.detachments.fetch_add(1, relaxed);
   note_slice_used_up(p);
@@ -236,9 +246,10 @@ bool take_from_running(P* p, std::uint64_t tick, nanos now, bool overdue, hog_wa
   return true;
 }
 
-// Ps of goroutines that ran or blocked too long.
+// Takes Ps from goroutines that have run or blocked for too long.
 retaken retake(nanos now, bool overdue, hog_watch& hogs, call_watch& calls) noexcept {
   retaken r;
+  r.overdue = overdue;
   std::uint32_t n = sched.procs.load(acquire);
   for (std::uint32_t i = 0; i < n; ++i) {
     P* p = sched.all_ps[i].load(acquire);
@@ -248,7 +259,7 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs, call_watch& calls) noex
     const bool went_on = std::exchange(p->seen.sched_tick, tick) != tick;
     if (went_on) {
       p->seen.sched_when = now;
-      // It may not know of what is overdue (a timer that a foreign thread armed): let it look.
+      // The owner may not know of what is overdue (a timer that a foreign thread has armed), so it must look.
       if (overdue) p->next_look.store(1, relaxed);
     }
     nanos until = p->seen.sched_when + (overdue ? overdue_slice : time_slice);
@@ -278,7 +289,7 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs, call_watch& calls) noex
   return r;
 }
 
-// The number of Ps is that of the processors, as long as nobody has set it.
+// Sets the number of Ps to that of the processors, as long as the program has not set it.
 void follow_cpus_if_due(nanos now, nanos* next) noexcept {
   if (!sched.follow_cpus.load(relaxed) || now < *next) return;
   *next = now + follow_cpus_every;
@@ -287,11 +298,11 @@ void follow_cpus_if_due(nanos now, nanos* next) noexcept {
   try {
     set_procs(n, who_sets::sysmon);
   } catch (const std::bad_alloc&) {
-    // As it was; the next look may find memory.
+    // The number stays as it was. The next look may find memory.
   }
 }
 
-// True: nobody had looked for so long that a P that idles shall have an M sleep there.
+// Polls if no M has for overdue_slice. True: it did so, and if a P idles, an M should be woken to sleep in the poller.
 bool poll_if_nobody_did(nanos now) noexcept {
   nanos last = sched.last_poll.load(relaxed);
   if (last == 0 || now - last < overdue_slice || !anybody_waits_for_io()) return false;
@@ -304,21 +315,23 @@ bool poll_if_nobody_did(nanos now) noexcept {
 
 nanos next_pause(nanos interval, const retaken& last) noexcept {
   if (sched.hogs.load(relaxed) != 0) interval = std::max(interval, pause_beside_hogs);
-  if (all_idle()) return longest_pause;  // a P may be taken and get stuck
+  // A goroutine that lost its P may take an idle one again, and keep a timer waiting.
+  if (all_idle() && sched.detached_ms.load(relaxed) == 0) return longest_pause;  // a P may be taken and get stuck
   const bool io = anybody_waits_for_io();
   if (sched.idle_ps.load(relaxed) != 0) {
     const bool nobody_polls = io && sched.last_poll.load(relaxed) != 0;
     return nobody_polls ? std::min(interval, overdue_slice) : interval;
   }
   nanos timer = earliest_timer();
-  if (timer != 0 || io) interval = std::min(interval, overdue_slice);
+  if (timer != 0 || io || last.overdue) interval = std::min(interval, overdue_slice);
   nanos now = nanotime();
   nanos until = std::min(now + interval, last.next_look);
   if (last.stuck && timer > now) until = std::min(until, saturating_add(timer, overdue_after));
   return std::max(until - now, shortest_pause);
 }
 
-// Not in the signal's handler: the dump may allocate, and a stack is read while nobody resumes it.
+// Runs here and not in the signal's handler: the dump may allocate, and it reads stacks that must not be resumed
+// meanwhile.
 [[noreturn]] void quit() noexcept {
   constexpr nanos patience = second;
   nanos deadline = nanotime() + patience;
@@ -353,7 +366,7 @@ void run_monitor() noexcept {
     } else if (idle_rounds > rounds_before_backoff) {
       interval = std::min(interval * 2, longest_pause);
     }
-    // All Ps idle until main begins.
+    // Until main begins all Ps idle, but that must not make the pause 10 ms.
     const nanos pause = dispatched == before_main ? interval : next_pause(interval, last);
     const nanos until_next =
         std::min({next_forced_tick(), stacks.next_batch(), next_trace, promise_due()}) - nanotime();
@@ -383,7 +396,7 @@ void run_monitor() noexcept {
         wakep(help::to_poll);
       }
     }
-    M* const gone = take_gone_ms();  // so that the gate has seen of each of them that it came back
+    M* const gone = take_gone_ms();  // before the gate looks, which then sees that each of them came back
     last = retake(now, overdue, hogs, calls);
     hogs.look(now);
     newcomers.look(now, last.detached, last.newcomer, last.has_turn);
@@ -401,7 +414,7 @@ void run_monitor() noexcept {
 
 void* monitor_thread(void*) noexcept {
   run_monitor();
-  // Either the handler sees this, or its request is seen here.
+  // Either the signal's handler sees this store, or its request is seen here.
   the_monitor.serves.store(false, seq_cst);
   if (the_monitor.quit.load(seq_cst)) quit();
   return nullptr;
@@ -412,7 +425,7 @@ void* monitor_thread(void*) noexcept {
 void start_sysmon() {
   the_monitor.stop.store(false, relaxed);
   the_monitor.serves.store(true, seq_cst);
-  // It runs no user code: signals are for other threads.
+  // sysmon runs no user code, so signals are left to other threads.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -6,9 +6,10 @@
 //   closed                    throws channel_closed          what is buffered, then "no"   throws channel_closed
 //   nil                       waits for ever                 waits for ever                throws std::logic_error
 //
-// All operations may be called anywhere: from goroutines, which park, and from other threads, which block, also while
-// no runtime is running. The end of a run() wakes no thread that waits for a channel; goroutines that it leaves behind
-// take and give nothing more. Waiters are served first come, first served; no value is lost or duplicated.
+// All operations may be called anywhere: from goroutines, which park, and from other threads, which block as threads,
+// also while no runtime is running. The end of a run() does not wake threads that wait for a channel; goroutines that
+// it leaves behind send and receive nothing more. Waiters are served in order of arrival. No value is lost or
+// duplicated.
 #pragma once
 
 #include <weft/detail/chan_core.hpp>
@@ -30,19 +31,20 @@
 
 namespace weft {
 
-// A send on a closed channel, also one that was waiting when the channel was closed; a second close.
+// Thrown by a send on a closed channel, also by one that was waiting when the channel was closed, and by a second
+// close().
 class WEFT_API channel_closed : public std::runtime_error {
  public:
   explicit channel_closed(const char* what) : std::runtime_error(what) {}
 };
 
 enum class recv_result {
-  value,   // received
-  empty,   // nothing there, or the time limit passed
-  closed,  // closed, and nothing is left in the buffer
+  value,   // a value was received
+  empty,   // no value was there, or the time limit passed
+  closed,  // the channel is closed, and nothing is left in its buffer
 };
 
-// The argument that makes a nil channel: it blocks for ever, and is never ready in a select.
+// The argument that makes a nil channel. A nil channel blocks for ever, and is never ready in a select.
 struct nil_t {
   explicit nil_t() = default;
 };
@@ -60,16 +62,18 @@ namespace detail {
 // A counted reference to a channel. Copies share the channel; a moved-from handle is nil.
 class chan_handle {
  public:
-  // Null for nil.
+  // Null for a nil channel.
   chan_core* core() const noexcept { return core_; }
 
-  // Values in the buffer, and how many fit. Nil: 0. Anywhere.
+  // size() is how many values are in the buffer, capacity() how many fit. Both are 0 for a nil channel. Anywhere.
   std::size_t size() const noexcept { return chan_size(core_); }
   std::size_t capacity() const noexcept { return chan_capacity(core_); }
   bool is_nil() const noexcept { return core_ == nullptr; }
 
-  // The same channel? std::hash agrees: of a channel and its views the same.
+  // True if both are the same channel; the handles may be one-way views. std::hash agrees: a channel and its views have
+  // the same hash.
   friend bool operator==(const chan_handle& a, const chan_handle& b) noexcept { return a.core_ == b.core_; }
+  friend bool operator==(const chan_handle& c, nil_t) noexcept { return c.is_nil(); }
 
   chan_handle() noexcept = default;
   explicit chan_handle(chan_core* adopted) noexcept : core_(adopted) {}
@@ -97,14 +101,14 @@ inline recv_result to_recv_result(chan_status s) noexcept {
   }
 }
 
-// A context, or anything else with done() and err().
+// A weft::context, or anything else with done() and err().
 template <class C>
 concept cancellation = requires(const C& c) {
   c.done();
   c.err();
 };
 
-// Waits for the operation, or until ctx is cancelled.
+// Waits until the operation is done, or until ctx is cancelled; then it throws.
 template <cancellation C>
 chan_status operate_within(const C& ctx, const select_op& op, const char* what) {
   if (std::error_code cancelled = ctx.err()) throw_context_over(cancelled, what);
@@ -115,7 +119,7 @@ chan_status operate_within(const C& ctx, const select_op& op, const char* what) 
   return r.status;
 }
 
-// An rvalue that a send takes as a T; one that does not happen leaves it as it is.
+// U is an rvalue that a send converts to a T. If the send does not happen, the rvalue is left as it was.
 template <class U, class T>
 concept converts_to = converts_when_taken<T, U> && std::is_convertible_v<U, T>;
 
@@ -123,13 +127,14 @@ concept converts_to = converts_when_taken<T, U> && std::is_convertible_v<U, T>;
 template <class T, class Self>
 class send_ops {
  public:
-  // Waits for a receiver or room, then hands v over. Throws channel_closed.
+  // Waits for a receiver or for room in the buffer, then hands v over. Throws channel_closed.
   void send(T v) const {
     if (chan_send(target(), std::addressof(v), wait_forever) == chan_status::closed) throw_channel_closed("send");
   }
 
-  // Hands v over if that is possible at once. False: v is untouched. But where v is of another type, and
-  // converting it may throw or T is trivially copyable, it is converted before the attempt. Throws channel_closed.
+  // Hands v over if that is possible at once. False: it is not, and v is untouched. The exception is a v of another
+  // type whose conversion may throw, or for a T that is trivially copyable: it is converted before the attempt. Throws
+  // channel_closed.
   bool try_send(T&& v) const { return send_within(std::addressof(v), dont_wait); }
   template <converts_to<T> U>
   bool try_send(U&& v) const {
@@ -141,8 +146,8 @@ class send_ops {
     return send_within(std::addressof(copy), dont_wait);
   }
 
-  // Waits at most d. False: the time passed, v is untouched. Throws channel_closed; std::bad_alloc, if there is no
-  // memory for the timer: v is untouched, too.
+  // As send(v), but waits at most d. False: the time passed, and v is untouched. Throws channel_closed, and
+  // std::bad_alloc if there is no memory for the timer; then v is untouched, too.
   template <class Rep, class Period>
   bool send_for(T&& v, const std::chrono::duration<Rep, Period>& d) const {
     return send_within(std::addressof(v), to_ns(d));
@@ -158,8 +163,8 @@ class send_ops {
     return send_within(std::addressof(copy), to_ns(d));
   }
 
-  // As send(v), but gives up when ctx is cancelled: std::system_error with ctx.err(), also if it was cancelled before,
-  // and v is destroyed. Throws channel_closed; std::bad_alloc, as ctx.done() does.
+  // As send(v), but gives up when ctx is cancelled, or was cancelled before: it throws std::system_error with
+  // ctx.err(), and v is destroyed. Throws channel_closed, and std::bad_alloc as ctx.done() does.
   template <cancellation C>
   void send(T v, const C& ctx) const {
     if (operate_within(ctx, {target(), std::addressof(v), true}, "weft: send") == chan_status::closed) {
@@ -167,8 +172,9 @@ class send_ops {
     }
   }
 
-  // Wakes every waiter: receivers get what is buffered, then "closed"; senders throw. Throws channel_closed if it is
-  // closed already, std::logic_error if nil.
+  // Closes the channel and wakes every waiter. Waiting senders throw channel_closed. Receivers get the values in the
+  // buffer, and after these "closed". Throws channel_closed if the channel is closed already, and std::logic_error if
+  // it is nil.
   void close() const { chan_close(target()); }
 
  private:
@@ -212,27 +218,29 @@ class send_ops<void, Self> {
 template <class T, class Self>
 class recv_ops {
  public:
-  // Waits for a value; nullopt: closed and drained. Of a timer's channel: std::bad_alloc (time.hpp).
+  // Waits for a value and returns it. nullopt: the channel is closed and drained. With a timer's channel it may throw
+  // std::bad_alloc (time.hpp).
   std::optional<T> recv() const {
     slot<T> s;
     if (chan_recv(target(), s.address(), wait_forever) != chan_status::done) return std::nullopt;
     return s.take();
   }
 
-  // The same into v. False: closed and drained, v is untouched.
+  // Waits for a value and moves it into v. False: the channel is closed and drained, and v is untouched.
   bool recv(T& v) const { return recv_within(v, wait_forever) == recv_result::value; }
 
-  // Takes a value if one is there; else v is untouched.
+  // Takes a value into v if one is there. Otherwise v is untouched.
   recv_result try_recv(T& v) const { return recv_within(v, dont_wait); }
 
-  // Waits at most d; `empty`: the time passed. std::bad_alloc: there was no memory for the timer.
+  // As recv(v), but waits at most d. recv_result::empty: the time passed. Throws std::bad_alloc if there is no memory
+  // for the timer.
   template <class Rep, class Period>
   recv_result recv_for(T& v, const std::chrono::duration<Rep, Period>& d) const {
     return recv_within(v, to_ns(d));
   }
 
-  // As recv(), but gives up when ctx is cancelled: std::system_error with ctx.err(), also if it was cancelled before;
-  // std::bad_alloc, as ctx.done() does.
+  // As recv(), but gives up when ctx is cancelled, or was cancelled before: it throws std::system_error with ctx.err().
+  // Throws std::bad_alloc as ctx.done() does.
   template <cancellation C>
   std::optional<T> recv(const C& ctx) const {
     slot<T> s;
@@ -240,7 +248,7 @@ class recv_ops {
     return s.take();
   }
 
-  // for (auto& v : c): receives until closed. The value lives in the iterator.
+  // For `for (auto& v : c)`, which receives until the channel is closed and drained. The value lives in the iterator.
   class iterator {
    public:
     using value_type = T;
@@ -289,7 +297,7 @@ class recv_ops {
 template <class Self>
 class recv_ops<void, Self> {
  public:
-  // True: a signal was received; false: closed and drained.
+  // Waits for a signal. True: one was received. False: the channel is closed and drained.
   bool recv() const { return chan_recv(target(), nullptr, wait_forever) == chan_status::done; }
   recv_result try_recv() const { return to_recv_result(chan_recv(target(), nullptr, dont_wait)); }
   template <class Rep, class Period>
@@ -314,7 +322,7 @@ constexpr const element& element_for() noexcept {
   }
 }
 
-// Of any integer type, so that braces around an int compile.
+// Takes any integer type, so that braces around an int compile.
 template <std::integral N>
 std::size_t capacity_of_channel(N n) {
   if constexpr (std::is_signed_v<N>) {
@@ -325,19 +333,24 @@ std::size_t capacity_of_channel(N n) {
 
 }  // namespace detail
 
-// A channel of T, or of signals without a value (void: send() and recv() take and give none, and there is no
-// range-for). T's move constructor and destructor throw nothing. The channel lives as long as a handle to it does; the
-// last one destroys the values that are left in the buffer. A call makes no handle of its own: the one through which it
-// waits must live, and not be assigned to, until it returns. T's move constructor and destructor, and what makes a T of
-// the rvalue that is sent, if it cannot throw, run under the channel's lock: they may neither wait nor use the channel.
-// In a goroutine waiting there is fatal; a plain thread would hold up all who use the channel.
+// A channel of T, or of signals without a value (void: send() and recv() take and return no value, and there is no
+// range-for). A `chan` is a handle. The channel lives as long as a handle to it does; the last handle destroys the
+// values that are left in the buffer. A call makes no handle of its own: the handle that it was called on must live,
+// and must not be assigned to, until the call returns.
+//
+// T's move constructor and destructor must not throw. They run under the channel's lock, and so does the conversion of
+// an rvalue to T, if it cannot throw. There they may neither wait nor use the channel. In a goroutine, waiting there is
+// fatal; a plain thread that waits there would hold up all users of the channel.
 template <class T>
 class chan : public detail::chan_handle, public detail::send_ops<T, chan<T>>, public detail::recv_ops<T, chan<T>> {
+  static_assert(!std::is_const_v<T>,
+                "weft::chan<T>: a const T cannot be received into a variable; use chan<T> without const");
+
  public:
   using value_type = T;
 
-  // Unbuffered, or with a buffer for `capacity` values. Throws std::bad_alloc; std::length_error, if that is negative
-  // or their size does not fit.
+  // Makes an unbuffered channel, or one with a buffer for `capacity` values. Throws std::bad_alloc, and
+  // std::length_error if the capacity is negative or the buffer's size does not fit.
   chan() : chan(0) {}
   template <std::integral N>
   explicit chan(N capacity)
@@ -352,7 +365,7 @@ class chan : public detail::chan_handle, public detail::send_ops<T, chan<T>>, pu
   }
 };
 
-// The end that can only send (and close). Nil by default.
+// A view of a channel that can only send and close. Nil by default.
 template <class T>
 class send_chan : public detail::chan_handle, public detail::send_ops<T, send_chan<T>> {
  public:
@@ -363,7 +376,7 @@ class send_chan : public detail::chan_handle, public detail::send_ops<T, send_ch
   send_chan(chan<T>&& c) noexcept : chan_handle(std::move(c)) {}
 };
 
-// The end that can only receive. Nil by default.
+// A view of a channel that can only receive. Nil by default.
 template <class T>
 class recv_chan : public detail::chan_handle, public detail::recv_ops<T, recv_chan<T>> {
  public:
@@ -382,7 +395,7 @@ class recv_chan : public detail::chan_handle, public detail::recv_ops<T, recv_ch
 
 }  // namespace weft
 
-// size() is what the buffer holds now, and not what a loop will take from it.
+// Not a sized range: size() is what the buffer holds now, not how many values a loop will take from it.
 template <class T>
 inline constexpr bool std::ranges::disable_sized_range<weft::chan<T>> = true;
 template <class T>

@@ -159,6 +159,8 @@ TEST_CASE("nil: sends and receives wait for ever, other forms say so at once or 
   weft::run([] {
     chan<int> c{weft::nil};
     CHECK(c.is_nil());
+    CHECK(c == weft::nil);
+    CHECK(chan<int>() != weft::nil);
     CHECK(c.size() == 0);
     CHECK(c.capacity() == 0);
     std::atomic<int> came_back{0};

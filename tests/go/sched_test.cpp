@@ -48,6 +48,23 @@ TEST_CASE("yield: everything runnable gets its turn before the caller goes on") 
       {.procs = 1});
 }
 
+// The ring of a P overflows into the global queue, from where they come back in batches. Before each number of them
+// some time slices pass, since the global queue has its turn once in so many.
+TEST_CASE("yield: so it is where the queue of the P overflows") {
+  weft::run(
+      [] {
+        for (int n = 200; n < 700; n += 7) {
+          for (int slices = 0; slices < n % 61; ++slices) weft::yield();
+          std::atomic<int> ran{0};
+          for (int i = 0; i < n; ++i) weft::go([&] { ++ran; });
+          weft::yield();
+          if (slowdown > 1) (void)eventually([&] { return ran == n; });
+          CHECK(ran == n);
+        }
+      },
+      {.procs = 1});
+}
+
 TEST_CASE("yield: goroutines that yield take turns") {
   weft::run(
       [] {
@@ -772,6 +789,47 @@ TEST_CASE("lock_os_thread: the P goes straight from one locked goroutine to the 
         CHECK(weft::runtime_stats().thread_wakeups - before < 3 * words);  // one there, one back, and now and then more
       },
       {.procs = 1});
+}
+
+namespace {
+
+// The longest of so many sleeps beside goroutines whose calls never wait, as many as there are Ps.
+std::chrono::nanoseconds longest_sleep_beside(int sleeps, auto calls) {
+  std::atomic<bool> over{false};
+  weft::wait_group all;
+  for (unsigned i = 0; i < weft::procs(); ++i) {
+    all.go([&] {
+      weft::chan<int> c{1};
+      while (!over) calls(c);
+    });
+  }
+  std::chrono::nanoseconds longest{0};
+  for (int i = 0; i < sleeps; ++i) {
+    const auto begin = clock::now();
+    weft::sleep(1ms);
+    longest = std::max<std::chrono::nanoseconds>(longest, clock::now() - begin);
+  }
+  over = true;
+  all.wait();
+  return longest;
+}
+
+}  // namespace
+
+TEST_CASE("sleepers run soon after they wake beside goroutines whose calls never wait") {
+  for (unsigned procs : {1U, 2U}) {
+    weft::run(
+        [] {
+          const auto sends = [](weft::chan<int>& c) {
+            c.send(1);
+            (void)c.recv();
+          };
+          const auto looks = [](weft::chan<int>& c) { weft::select(weft::on_recv(c), weft::on_default()); };
+          CHECK(longest_sleep_beside(100, sends) < 150ms * slowdown);
+          CHECK(longest_sleep_beside(100, looks) < 150ms * slowdown);
+        },
+        {.procs = procs});
+  }
 }
 
 TEST_CASE("lock_os_thread: yield lets go first what is ready") {

@@ -20,6 +20,8 @@
  *   - with -DCRUMBS, what a P holds may be crumbs (sched/steal.cpp); whether it is, each look answers at random
  *   - with -DALONE, who holds the only P that does not idle may at any time find that it is alone (sched/alone.cpp): what
  *     it makes ready then others see only when it has read spinning and dozer (A2), or at a heavy barrier
+ *   - with -DLEAVES, an M that holds a P may once leave all that is ready there to the others, by the global queue, and
+ *     go to doze (find.cpp, leaves)
  *   - -DLIVE, with a search for non-progress cycles: the Ms do not look for work in vain for ever. No goroutine computes
  *     for ever then, so all work is done when nothing moves: a program can end
  *
@@ -88,6 +90,7 @@ bool idle_m[ms]; /* on the idle list */
 bool computes[ms]; /* its goroutine, for ever */
 
 byte to_produce = produced;
+bool left; /* -DLEAVES: somebody has */
 byte arrived; /* events that nobody has taken */
 
 #define runq_empty(p) (ring[p] == 0 && !runnext[p])
@@ -278,6 +281,12 @@ inline look_and_take_p() {
 #define goes_to_the_poller false
 #endif
 
+#ifdef IO
+#define may_leave !last_poll
+#else
+#define may_leave true
+#endif
+
 #define may_spin (2 * (spinning - (promiser != none -> 1 : 0)) < ps - idle_ps)
 
 /* S3. After it q is the P for the work that was seen, or none. */
@@ -327,6 +336,9 @@ proctype M(byte m; byte p) {
   bool in_burst;
   byte i, m2;
   bool h;
+#ifdef LEAVES
+  byte moved;
+#endif
 #ifdef CRUMBS
   bool c, crumbs_too;
 #endif
@@ -337,6 +349,32 @@ top:
   fi;
 #if defined(ALONE) && !defined(MUTANT_unaware_of_others)
   unaware == none; /* C4 */
+#endif
+#ifdef LEAVES
+  if
+  :: atomic { !left && idle_ps == 0 && dozer == none && may_leave -> left = true }
+    if
+    :: atomic { !m_spinning[m] -> m_spinning[m] = true }
+      spinning++
+    :: m_spinning[m]
+    fi;
+    help_wanted = true;
+    /* global_put_queue_of: from the moment when one is taken to the moment when all are there S3 sees them nowhere */
+    if
+    :: atomic { runnext[p] -> runnext[p] = false; moved = 1 }
+    :: !runnext[p]
+    fi;
+    atomic { moved = moved + ring[p]; ring[p] = 0 }
+    atomic { global_size = global_size + moved; moved = 0 }
+#ifdef MUTANT_leaves_without_a_look
+    atomic { m_spinning[m] = false; spinning--; holder[p] = none; idle_p_put(p); p = none }
+    goto stopm
+#else
+    atomic { holder[p] = none; idle_p_put(p); p = none } /* S1 */
+    goto gave_up
+#endif
+  :: true
+  fi;
 #endif
   if
   /* runq.get */
@@ -396,6 +434,7 @@ give_up:
     idle_p_put(p);
     p = none
   }
+gave_up:
 #ifdef BURST
   in_burst = false;
   if /* B3 */

@@ -97,10 +97,10 @@ TEST_CASE("help: who is called again and again stays away for a while, to compar
     CHECK(h.is_called(40, 20));
   }
   SECTION("and, if it is roused, begins to measure anew") {
-    for (int i = 0; i < 2; ++i) CHECK(h.stays(15));
-    h.pass(100, 30);  // roused
+    for (int i = 0; i < 2; ++i) CHECK(h.stays(16));
+    h.pass(100, 24);  // roused
     CHECK(h.trial.begin_doze(h.done));
-    CHECK(h.stays_for(15) < 10);
+    CHECK(h.stays_for(16) < 10);
   }
 }
 

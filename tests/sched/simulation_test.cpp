@@ -361,11 +361,13 @@ TEST_CASE("simulation: plain threads change timers while somebody goes to sleep 
     simulation s(seed);
     std::optional<weft::func_timer> t;
     bool over = false;
+    int changing = 2;  // threads, which may do so only while run() has not returned
     s.add_weft([&] {
       std::atomic<int> fired{0};
       t.emplace(weft::after_func(std::chrono::hours(1), [&] { ++fired; }));
       for (int k = 0; k < 10; ++k) sleep_for(s.up_to(50 * microsecond));
       over = true;
+      while (changing != 0) sleep_for(10 * microsecond);
       t->stop_and_wait();
     });
     for (int i = 0; i < 2; ++i) {
@@ -376,6 +378,7 @@ TEST_CASE("simulation: plain threads change timers while somebody goes to sleep 
           s.one_in(4) ? static_cast<void>(t->stop())
                       : static_cast<void>(t->reset(std::chrono::nanoseconds(s.up_to(50 * microsecond))));
         }
+        --changing;
       });
     }
     REQUIRE(s.run() == "");

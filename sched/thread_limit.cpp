@@ -12,7 +12,7 @@ namespace weft::rt {
 
 namespace {
 
-constexpr nanos held_for_long = 20 * millisecond;
+constexpr nanos held_for_long = 100 * millisecond;
 
 // Called under sched.mutex.
 bool nobody_comes_by() noexcept {

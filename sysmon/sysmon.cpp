@@ -16,8 +16,8 @@
 //                                                processors is small then
 //   no P idles, one was left behind in a system  none, then 50 µs; this at most once a millisecond (hurry_sysmon)
 //   call, and something waits for one
-//   every P idles, and no goroutine runs         10 ms: a P may be taken and get stuck
-//   without one
+//   every P idles, and none was taken from a     10 ms: a P may be taken and get stuck
+//   goroutine that runs a moment ago
 //   the forced tick is due before that, or free  until then
 //   stacks (cooling.hpp), or the next line of a
 //   trace, or a promise (burst.cpp)
@@ -315,8 +315,8 @@ bool poll_if_nobody_did(nanos now) noexcept {
 
 nanos next_pause(nanos interval, const retaken& last) noexcept {
   if (sched.hogs.load(relaxed) != 0) interval = std::max(interval, pause_beside_hogs);
-  // A goroutine that lost its P may take an idle one again, and keep a timer waiting.
-  if (all_idle() && sched.detached_ms.load(relaxed) == 0) return longest_pause;  // a P may be taken and get stuck
+  // A goroutine that just lost its P may call weft in a moment, take an idle P, and keep a timer waiting.
+  if (all_idle() && !last.detached) return longest_pause;  // a P may be taken and get stuck
   const bool io = anybody_waits_for_io();
   if (sched.idle_ps.load(relaxed) != 0) {
     const bool nobody_polls = io && sched.last_poll.load(relaxed) != 0;

@@ -45,9 +45,11 @@
 
 #include <array>
 #include <chrono>
+#include <compare>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <ranges>
 #include <span>
@@ -101,9 +103,14 @@ class WEFT_API endpoint {
   const void* data() const noexcept { return bytes_.data(); }
   std::size_t size() const noexcept { return size_; }
 
+  // Ordered by family, then by address, port and, for IPv6, interface. std::hash agrees.
   friend WEFT_API bool operator==(const endpoint& a, const endpoint& b) noexcept;
+  friend WEFT_API std::strong_ordering operator<=>(const endpoint& a, const endpoint& b) noexcept;
 
  private:
+  friend struct std::hash<endpoint>;
+  std::size_t hash() const noexcept;
+
   alignas(8) std::array<std::byte, 112> bytes_{};
   std::uint32_t size_ = 0;
 };
@@ -526,3 +533,8 @@ class WEFT_API udp_socket : public detail::socket {
 
 template <>
 struct std::is_error_code_enum<weft::net::error> : std::true_type {};
+
+template <>
+struct std::hash<weft::net::endpoint> {
+  std::size_t operator()(const weft::net::endpoint& e) const noexcept { return e.hash(); }
+};

@@ -22,12 +22,14 @@
 #include <list>
 #include <memory>
 #include <ranges>
+#include <set>
 #include <span>
 #include <string>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <thread>
 #include <unistd.h>
+#include <unordered_set>
 #include <vector>
 
 using namespace std::chrono_literals;
@@ -1073,6 +1075,21 @@ TEST_CASE("endpoints") {
   CHECK(ec == std::errc::invalid_argument);
   CHECK(endpoint::parse("[fe80::1%lo]:1").address() == "fe80::1%lo");
   CHECK(endpoint::parse("[::ffff:127.0.0.1]:81") == a);
+}
+
+TEST_CASE("endpoints are keys of maps") {
+  using weft::net::endpoint;
+  std::vector<endpoint> ordered;
+  for (const char* text :
+       {"1.0.0.2:80", "2.0.0.1:79", "2.0.0.1:300", "10.0.0.1:1", "[::1]:80", "[fe80::1]:1", "[fe80::1%lo]:1"}) {
+    ordered.push_back(endpoint::parse(text));
+  }
+  CHECK(std::is_sorted(ordered.begin(), ordered.end()));
+  std::set<endpoint> tree(ordered.rbegin(), ordered.rend());
+  CHECK(std::equal(tree.begin(), tree.end(), ordered.begin(), ordered.end()));
+  std::unordered_set<endpoint> table(ordered.begin(), ordered.end());
+  CHECK(table.size() == ordered.size());
+  CHECK(table.contains(endpoint::parse("[::ffff:10.0.0.1]:1")));
 }
 
 TEST_CASE("names") {

@@ -10,7 +10,7 @@ int main() {
         for (int i = 0; i < 12; ++i) {
           all.go([] {
             weft::blocking([] {
-              timespec d{0, 100'000'000};
+              timespec d{0, 300'000'000};
               ::nanosleep(&d, nullptr);
             });
           });

@@ -42,6 +42,32 @@ endpoint from(const T& native) noexcept {
 
 sa_family_t family_of(const endpoint& e) noexcept { return as<sa_family_t>(e.data()); }
 
+// What makes two endpoints equal: not the padding of the system's form, nor IPv6's flow label.
+struct identity {
+  explicit identity(const endpoint& e) noexcept : family(family_of(e)), address(bytes_of(e, 0, e.size())) {
+    if (e.is_v4()) {
+      address = bytes_of(e, offsetof(sockaddr_in, sin_addr), sizeof(in_addr));
+      port = e.port();
+    } else if (e.is_v6()) {
+      address = bytes_of(e, offsetof(sockaddr_in6, sin6_addr), sizeof(in6_addr));
+      port = e.port();
+      interface = as<sockaddr_in6>(e.data()).sin6_scope_id;
+    }
+  }
+
+  friend auto operator<=>(const identity&, const identity&) = default;
+
+  sa_family_t family;
+  std::string_view address;  // of e's bytes
+  std::uint16_t port = 0;
+  std::uint32_t interface = 0;
+
+ private:
+  static std::string_view bytes_of(const endpoint& e, std::size_t at, std::size_t size) noexcept {
+    return {static_cast<const char*>(e.data()) + at, size};
+  }
+};
+
 }  // namespace
 
 const std::error_category& error_category() noexcept {
@@ -125,18 +151,13 @@ std::string endpoint::to_string() const {
   return address();
 }
 
-bool operator==(const endpoint& a, const endpoint& b) noexcept {
-  if (family_of(a) != family_of(b)) return false;
-  if (a.is_v4()) {
-    auto x = as<sockaddr_in>(a.data()), y = as<sockaddr_in>(b.data());
-    return x.sin_port == y.sin_port && x.sin_addr.s_addr == y.sin_addr.s_addr;
-  }
-  if (a.is_v6()) {
-    auto x = as<sockaddr_in6>(a.data()), y = as<sockaddr_in6>(b.data());
-    return x.sin6_port == y.sin6_port && x.sin6_scope_id == y.sin6_scope_id &&
-           std::memcmp(&x.sin6_addr, &y.sin6_addr, sizeof x.sin6_addr) == 0;
-  }
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
+bool operator==(const endpoint& a, const endpoint& b) noexcept { return identity(a) == identity(b); }
+std::strong_ordering operator<=>(const endpoint& a, const endpoint& b) noexcept { return identity(a) <=> identity(b); }
+
+std::size_t endpoint::hash() const noexcept {
+  const identity i(*this);
+  constexpr std::size_t spread = 0x9e3779b97f4a7c15;  // 2^64 by the golden ratio
+  return (std::hash<std::string_view>()(i.address) + i.interface) * spread + i.port;
 }
 
 // --- text

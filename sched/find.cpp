@@ -136,7 +136,7 @@ G* local_one(M* m, P* p, bool* inherit) noexcept {
 G* shared_one(P* p) noexcept {
   p->newcomer_first = !p->newcomer_first;
   G* g = p->newcomer_first ? take_newcomer(p) : nullptr;
-  if (!g) g = global_one(p, 1);
+  if (!g && !batch_waits(p)) g = global_one(p, 1);
   return g || p->newcomer_first ? g : take_newcomer(p);
 }
 

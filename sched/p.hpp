@@ -184,8 +184,7 @@ inline bool batch_waits(const P* p) noexcept { return p->batch_end - p->runq.hea
 
 // True once in so many time slices: a prime, so that no program's rhythm meets it.
 inline bool is_turn_of_global_queue(const P* p) noexcept {
-  const auto slice = static_cast<std::uint32_t>(p->sched_tick.load(relaxed));
-  return slice % global_queue_every == global_queue_every - 1 && !batch_waits(p);
+  return static_cast<std::uint32_t>(p->sched_tick.load(relaxed)) % global_queue_every == global_queue_every - 1;
 }
 
 }  // namespace weft::rt

@@ -8,7 +8,6 @@
 // for later runs: its stack and what it owns stay as they are.
 
 #include "sched/lifecycle.hpp"
-#include "sched/dump.hpp"
 
 #include "netpoll/netpoll.hpp"
 #include "runtime/copies.hpp"
@@ -19,6 +18,7 @@
 #include "runtime/sanitizer.hpp"
 #include "runtime/stack_use.hpp"
 #include "sched/alone.hpp"
+#include "sched/dump.hpp"
 #include "sched/io.hpp"
 #include "sched/park.hpp"
 #include "sched/proc.hpp"

@@ -1,13 +1,5 @@
+#include "support/unlocks_twice.hpp"
 #include <weft/weft.hpp>
-
-namespace {
-__attribute__((noinline)) void unlocks_twice(weft::mutex& m) {
-  m.lock();
-  m.unlock();
-  m.unlock();
-  asm volatile("");
-}
-}  // namespace
 
 int main() {
   return weft::run([] {

@@ -1,14 +1,6 @@
 // Misuse before any run(): the report has the trace, too.
+#include "support/unlocks_twice.hpp"
 #include <weft/weft.hpp>
-
-namespace {
-__attribute__((noinline)) void unlocks_twice(weft::mutex& m) {
-  m.lock();
-  m.unlock();
-  m.unlock();
-  asm volatile("");
-}
-}  // namespace
 
 int main() {
   weft::mutex m;

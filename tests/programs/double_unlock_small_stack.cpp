@@ -1,14 +1,6 @@
 // The report of misuse finds room on the smallest stack, also for readable names.
+#include "support/unlocks_twice.hpp"
 #include <weft/weft.hpp>
-
-namespace {
-__attribute__((noinline)) void unlocks_twice(weft::mutex& m) {
-  m.lock();
-  m.unlock();
-  m.unlock();
-  asm volatile("");
-}
-}  // namespace
 
 int main() {
   return weft::run([] {

@@ -1,16 +1,8 @@
 // Misuse on a thread that is no goroutine: the report says which thread, and where.
+#include "support/unlocks_twice.hpp"
 #include <pthread.h>
 #include <thread>
 #include <weft/weft.hpp>
-
-namespace {
-__attribute__((noinline)) void unlocks_twice(weft::mutex& m) {
-  m.lock();
-  m.unlock();
-  m.unlock();
-  asm volatile("");
-}
-}  // namespace
 
 int main() {
   return weft::run([] {

@@ -1,0 +1,15 @@
+// A function that misuses a mutex, and that the report must name.
+#pragma once
+
+#include <weft/sync.hpp>
+
+namespace {
+
+__attribute__((noinline)) void unlocks_twice(weft::mutex& m) {
+  m.lock();
+  m.unlock();
+  m.unlock();
+  asm volatile("");
+}
+
+}  // namespace

@@ -384,8 +384,8 @@ class WEFT_API tcp_stream : public detail::stream {
     return connect(to, point_in(limit), ec);
   }
 
-  // Takes over a connected TCP socket that was made elsewhere, and makes it non-blocking. For a datagram socket the
-  // error is wrong_protocol_type. On failure fd stays the caller's, but it may be non-blocking by then.
+  // Takes over a connected TCP socket that was made elsewhere, and makes it non-blocking. For a socket of another family
+  // or type the error is wrong_protocol_type. On failure fd stays the caller's, but it may be non-blocking by then.
   static tcp_stream adopt(int fd);
   static tcp_stream adopt(int fd, std::error_code& ec);
 
@@ -420,6 +420,11 @@ class WEFT_API tcp_listener : public detail::socket {
   static tcp_listener bind(const endpoint& at, const listen_options& o = {});
   static tcp_listener bind(const endpoint& at, std::error_code& ec) { return bind(at, {}, ec); }
   static tcp_listener bind(const endpoint& at, const listen_options& o, std::error_code& ec);
+
+  // As tcp_stream::adopt, for a socket that listens, such as one that was inherited. If it does not listen, the error is
+  // invalid_argument.
+  static tcp_listener adopt(int fd);
+  static tcp_listener adopt(int fd, std::error_code& ec);
 
   // Waits for the next connection, at most until the read deadline. If the process has no descriptor left, it waits
   // until there is one. A connection that was given up before it was accepted is skipped.
@@ -466,7 +471,7 @@ class WEFT_API unix_stream : public detail::stream {
   using stream::stream;
 };
 
-// Closing a unix_listener removes its path, unless another file has that name by then. A path that exists is
+// Closing a unix_listener removes the path that it has bound, unless another file has that name by then. A path that exists is
 // address_in_use, even if nobody listens there any more; the program must remove a path that was left behind. "@name"
 // is in the abstract namespace, which has no paths.
 class WEFT_API unix_listener : public detail::socket {
@@ -476,6 +481,11 @@ class WEFT_API unix_listener : public detail::socket {
   static unix_listener bind(std::string_view path, const listen_options& o = {});
   static unix_listener bind(std::string_view path, std::error_code& ec) { return bind(path, {}, ec); }
   static unix_listener bind(std::string_view path, const listen_options& o, std::error_code& ec);
+
+  // As tcp_listener::adopt. The path is not removed.
+  static unix_listener adopt(int fd);
+  static unix_listener adopt(int fd, std::error_code& ec);
+
   unix_stream accept();
   unix_stream accept(std::error_code& ec);
 
@@ -507,6 +517,10 @@ class WEFT_API udp_socket : public detail::socket {
   static udp_socket connect(std::string_view address, std::error_code& ec);
   static udp_socket connect(const endpoint& to);
   static udp_socket connect(const endpoint& to, std::error_code& ec);
+
+  // As tcp_stream::adopt, for a UDP socket, bound or connected.
+  static udp_socket adopt(int fd);
+  static udp_socket adopt(int fd, std::error_code& ec);
 
   // Waits for a datagram, at most until the read deadline. What does not fit into b is lost; the returned size does not
   // tell.

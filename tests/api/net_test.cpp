@@ -27,6 +27,7 @@
 #include <string>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <thread>
 #include <unistd.h>
 #include <unordered_set>
@@ -35,6 +36,9 @@
 using namespace std::chrono_literals;
 using weft::net::tcp_listener;
 using weft::net::tcp_stream;
+using weft::net::udp_socket;
+using weft::net::unix_listener;
+using weft::net::unix_stream;
 
 namespace {
 
@@ -966,7 +970,7 @@ TEST_CASE("connect with a context") {
     CHECK(code_of([&, &c = live] { tcp_stream::connect(address_of(l), c); }) == std::errc::operation_canceled);
     CHECK(code_of([&c = live] { tcp_stream::connect("localhost:1", c); }) == std::errc::operation_canceled);
     CHECK(code_of([&, &c = live] { tcp_stream::connect(l.local_endpoint(), c); }) == std::errc::operation_canceled);
-    CHECK(code_of([&c = live] { weft::net::unix_stream::connect("@x", c); }) == std::errc::operation_canceled);
+    CHECK(code_of([&c = live] { unix_stream::connect("@x", c); }) == std::errc::operation_canceled);
   });
 }
 
@@ -990,7 +994,7 @@ TEST_CASE("connect in a plain thread gives up when run() ends, also with another
 TEST_CASE("a pair without descriptors is two closed streams") {
   weft::run([] {
     std::error_code ec = std::make_error_code(std::errc::io_error);
-    auto [a, b] = weft::net::unix_stream::pair(ec);
+    auto [a, b] = unix_stream::pair(ec);
     CHECK(!ec);
     CHECK(a.write("x") == 1);
     char byte[1];
@@ -1002,7 +1006,7 @@ TEST_CASE("a pair without descriptors is two closed streams") {
     for (int spare = 0; spare < 2; ++spare) {
       const rlimit few{static_cast<rlim_t>(lowest + spare), before.rlim_max};
       ::setrlimit(RLIMIT_NOFILE, &few);
-      auto none = weft::net::unix_stream::pair(ec);
+      auto none = unix_stream::pair(ec);
       ::setrlimit(RLIMIT_NOFILE, &before);
       CHECK(ec == std::errc::too_many_files_open);
       CHECK_FALSE(none.first.is_open());
@@ -1144,14 +1148,60 @@ TEST_CASE("a stream adopts no stream of another family") {
     int fds[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
     CHECK(code_of([&] { tcp_stream::adopt(fds[0]); }) == std::errc::wrong_protocol_type);
-    auto s = weft::net::unix_stream::adopt(fds[0]);  // it stayed ours
+    auto s = unix_stream::adopt(fds[0]);  // it stayed ours
     auto l = tcp_listener::bind("127.0.0.1:0");
     auto t = tcp_stream::connect(l.local_endpoint());
     const int tcp = t.release();
-    CHECK(code_of([&] { weft::net::unix_stream::adopt(tcp); }) == std::errc::wrong_protocol_type);
+    CHECK(code_of([&] { unix_stream::adopt(tcp); }) == std::errc::wrong_protocol_type);
     CHECK_NOTHROW(tcp_stream::adopt(tcp));
     ::close(fds[1]);
   });
+}
+
+TEST_CASE("listeners and datagram sockets are adopted") {
+  weft::run([] {
+    auto l = tcp_listener::bind("127.0.0.1:0");
+    auto at = l.local_endpoint();
+    l = tcp_listener::adopt(l.release());
+    CHECK(l.local_endpoint() == at);
+    auto c = tcp_stream::connect(at);
+    auto s = l.accept();
+    c.write("x");
+    char buf[1];
+    CHECK(s.read(buf) == 1);
+
+    auto far = udp_socket::bind("127.0.0.1:0");
+    auto near = udp_socket::bind("127.0.0.1:0");
+    at = near.local_endpoint();
+    near = udp_socket::adopt(near.release());
+    far.send_to("y", at);
+    CHECK(near.receive(buf) == 1);
+    CHECK(code_of([] { udp_socket::adopt(-1); }) == std::errc::bad_file_descriptor);
+  });
+}
+
+TEST_CASE("an adopted unix_listener leaves its path") {
+  const std::string path = "/tmp/weft-net-test-" + std::to_string(::getpid());
+  ::unlink(path.c_str());
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un at{};
+  at.sun_family = AF_UNIX;
+  path.copy(at.sun_path, sizeof at.sun_path - 1);
+  REQUIRE(::bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0);
+  weft::run([&] {
+    CHECK(code_of([&] { unix_listener::adopt(fd); }) == std::errc::invalid_argument);  // it does not listen yet
+    REQUIRE(::listen(fd, 1) == 0);
+    CHECK(code_of([&] { tcp_listener::adopt(fd); }) == std::errc::wrong_protocol_type);
+    CHECK(code_of([&] { udp_socket::adopt(fd); }) == std::errc::wrong_protocol_type);
+    CHECK(code_of([&] { unix_stream::adopt(fd); }) == std::errc::not_connected);
+    auto l = unix_listener::adopt(fd);
+    auto c = unix_stream::connect(path);
+    auto s = l.accept();
+    c.write("x");
+    char buf[1];
+    CHECK(s.read(buf) == 1);
+  });
+  CHECK(::unlink(path.c_str()) == 0);
 }
 
 TEST_CASE("IPv6") {
@@ -1176,8 +1226,8 @@ TEST_CASE("sockets of both families: IPv4 peers look like IPv4") {
     CHECK(s.remote_endpoint() == c.local_endpoint());
     CHECK(s.local_endpoint() == c.remote_endpoint());
 
-    auto both = weft::net::udp_socket::bind("[::]:0");
-    auto v4 = weft::net::udp_socket::connect("127.0.0.1:" + std::to_string(both.local_endpoint().port()));
+    auto both = udp_socket::bind("[::]:0");
+    auto v4 = udp_socket::connect("127.0.0.1:" + std::to_string(both.local_endpoint().port()));
     v4.send("x");
     char byte[2];
     auto r = both.receive_from(byte);
@@ -1393,7 +1443,7 @@ TEST_CASE("from a thread that weft did not start") {
 TEST_CASE("a thread that weft did not start goes on when run() ends") {
   tcp_listener l;
   std::error_code accepted, read;
-  weft::net::unix_stream a, b;
+  unix_stream a, b;
   std::vector<std::thread> threads;
   auto in_thread = [&](std::error_code& ec, auto f) {
     threads.emplace_back([&ec, f] {
@@ -1407,7 +1457,7 @@ TEST_CASE("a thread that weft did not start goes on when run() ends") {
   for (int round = 0; round < 3; ++round) {
     weft::run([&] {
       if (!l.is_open()) l = tcp_listener::bind("127.0.0.1:0");
-      if (!a.is_open()) std::tie(a, b) = weft::net::unix_stream::pair();
+      if (!a.is_open()) std::tie(a, b) = unix_stream::pair();
       std::atomic<int> begun{0};
       in_thread(accepted, [&](std::error_code& ec) {
         ++begun;
@@ -1551,8 +1601,6 @@ TEST_CASE("closing what a run() left calls in") {
 TEST_CASE("unix sockets") {
   std::string path = "/tmp/weft-net-test-" + std::to_string(::getpid());
   weft::run([&] {
-    using weft::net::unix_listener;
-    using weft::net::unix_stream;
     for (std::string where : {path, "@weft-net-test-" + std::to_string(::getpid())}) {
       auto l = unix_listener::bind(where);
       CHECK(l.local_endpoint().to_string() == where);

@@ -241,9 +241,10 @@ descriptor* bind_socket(int type, const endpoint& at, const listen_options& o, s
 // Makes a socket connected to `to`. A deadline of rt::forever means none. If ctx is cancelled, ec is ctx.err().
 descriptor* dial(int type, const endpoint& to, rt::nanos deadline, const context& ctx, std::error_code& ec);
 
-// adopt_stream takes over a connected socket that was made elsewhere, unix or TCP. On failure fd stays the caller's.
-enum class stream_kind : bool { tcp, unix_domain };
-descriptor* adopt_stream(stream_kind k, int fd, std::error_code& ec);
+// Takes over a socket that was made elsewhere, if it is what `k` says: a connected stream, a socket that listens, or
+// one for datagrams, of a unix socket or of IP. On failure fd stays the caller's.
+enum class socket_kind : std::uint8_t { tcp_stream, tcp_listener, unix_stream, unix_listener, udp };
+descriptor* adopt_socket(socket_kind k, int fd, std::error_code& ec);
 
 }  // namespace detail
 }  // namespace weft::net

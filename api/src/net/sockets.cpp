@@ -286,20 +286,39 @@ endpoint endpoint_of(int fd, decltype(&sys::local_name) name, std::error_code& e
   return endpoint::from_native(&found, size);
 }
 
-descriptor* adopt_stream(stream_kind k, int fd, std::error_code& ec) {
+namespace {
+
+// Finds the address that messages about fd name: the peer's of a stream, otherwise its own. Returns 0, or -EPROTOTYPE
+// if fd is of another family or type, -EINVAL if it should listen and does not, or what the system says of it.
+int name_if_it_is(socket_kind k, int fd, sockaddr_storage* where, socklen_t* size) noexcept {
+  const bool is_unix = k == socket_kind::unix_stream || k == socket_kind::unix_listener;
+  const bool listens = k == socket_kind::tcp_listener || k == socket_kind::unix_listener;
+  int family, type, accepts;
+  if (int n = sys::option(fd, SO_DOMAIN, &family); n < 0) return n;
+  if (int n = sys::option(fd, SO_TYPE, &type); n < 0) return n;
+  const bool fits = is_unix ? family == AF_UNIX : family == AF_INET || family == AF_INET6;
+  if (!fits || type != (k == socket_kind::udp ? SOCK_DGRAM : SOCK_STREAM)) return -EPROTOTYPE;
+  if (k == socket_kind::udp) return sys::local_name(fd, where, size);
+  if (!listens) return sys::peer_name(fd, where, size);
+  if (int n = sys::option(fd, SO_ACCEPTCONN, &accepts); n < 0) return n;
+  return accepts != 0 ? sys::local_name(fd, where, size) : -EINVAL;
+}
+
+}  // namespace
+
+descriptor* adopt_socket(socket_kind k, int fd, std::error_code& ec) {
   rt::throw_if_not_running("a socket");
   ec.clear();
-  sockaddr_storage peer;
+  sockaddr_storage where;
   socklen_t size = 0;
-  int n = sys::is_stream(fd) ? sys::peer_name(fd, &peer, &size) : -EPROTOTYPE;
-  if (n == 0 && (peer.ss_family == AF_UNIX) != (k == stream_kind::unix_domain)) n = -EPROTOTYPE;
+  int n = name_if_it_is(k, fd, &where, &size);
   if (n == 0) n = sys::set_nonblocking(fd);
   if (n < 0) {
-    ec = system_error_code(-n);  // and fd stays the caller's
+    ec = system_error_code(-n);
     return nullptr;
   }
   descriptor* d = descriptor::make(fd, ec);
-  if (d) d->where = to_address(endpoint::from_native(&peer, size));
+  if (d) d->where = to_address(endpoint::from_native(&where, size));
   return d;
 }
 

@@ -79,16 +79,15 @@ int set_option(int fd, int level, int name, int value) noexcept {
   return ::setsockopt(fd, level, name, &value, sizeof value) == 0 ? 0 : -errno;
 }
 
-bool is_stream(int fd) noexcept {
-  int type;
-  socklen_t size = sizeof type;
-  return ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type == SOCK_STREAM;
+int option(int fd, int name, int* value) noexcept {
+  socklen_t size = sizeof *value;
+  return ::getsockopt(fd, SOL_SOCKET, name, value, &size) == 0 ? 0 : -errno;
 }
 
 int pending_error(int fd) noexcept {
   int value = 0;
-  socklen_t size = sizeof value;
-  return ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &value, &size) == 0 ? value : errno;
+  int n = option(fd, SO_ERROR, &value);
+  return n < 0 ? -n : value;
 }
 
 int local_name(int fd, sockaddr_storage* s, socklen_t* size) noexcept {

@@ -26,8 +26,8 @@ WEFT_NOINLINE ssize_t recvmsg(int fd, msghdr* m) noexcept;
 WEFT_NOINLINE ssize_t sendmsg(int fd, const msghdr* m) noexcept;
 
 WEFT_NOINLINE int set_option(int fd, int level, int name, int value) noexcept;
-WEFT_NOINLINE bool is_stream(int fd) noexcept;     // true also if fd cannot be asked
-WEFT_NOINLINE int pending_error(int fd) noexcept;  // SO_ERROR: 0 or an errno value
+WEFT_NOINLINE int option(int fd, int name, int* value) noexcept;  // of SOL_SOCKET
+WEFT_NOINLINE int pending_error(int fd) noexcept;                 // SO_ERROR: 0 or an errno value
 WEFT_NOINLINE int local_name(int fd, sockaddr_storage* s, socklen_t* size) noexcept;
 WEFT_NOINLINE int peer_name(int fd, sockaddr_storage* s, socklen_t* size) noexcept;
 

@@ -99,7 +99,7 @@ tcp_stream tcp_stream::connect(const endpoint& to, const context& ctx) {
 }
 
 tcp_stream tcp_stream::adopt(int fd, std::error_code& ec) {
-  return tcp_stream(detail::adopt_stream(detail::stream_kind::tcp, fd, ec));
+  return tcp_stream(detail::adopt_socket(detail::socket_kind::tcp_stream, fd, ec));
 }
 
 tcp_stream tcp_stream::adopt(int fd) {
@@ -147,6 +147,14 @@ tcp_listener tcp_listener::bind(std::string_view address, const listen_options& 
 
 tcp_listener tcp_listener::bind(std::string_view address, const listen_options& o) {
   return checked("weft: bind", address, [&](std::error_code& ec) { return bind(address, o, ec); });
+}
+
+tcp_listener tcp_listener::adopt(int fd, std::error_code& ec) {
+  return tcp_listener(detail::adopt_socket(detail::socket_kind::tcp_listener, fd, ec));
+}
+
+tcp_listener tcp_listener::adopt(int fd) {
+  return checked("weft: adopt", "", [&](std::error_code& ec) { return adopt(fd, ec); });
 }
 
 namespace {

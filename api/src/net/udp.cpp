@@ -106,6 +106,14 @@ udp_socket udp_socket::connect(std::string_view address) {
   return checked("weft: connect", address, [&](std::error_code& ec) { return connect(address, ec); });
 }
 
+udp_socket udp_socket::adopt(int fd, std::error_code& ec) {
+  return udp_socket(detail::adopt_socket(detail::socket_kind::udp, fd, ec));
+}
+
+udp_socket udp_socket::adopt(int fd) {
+  return checked("weft: adopt", "", [&](std::error_code& ec) { return adopt(fd, ec); });
+}
+
 udp_socket::received udp_socket::receive_from(mutable_buffer b, std::error_code& ec) { return receive_on(d_, b, ec); }
 
 udp_socket::received udp_socket::receive_from(mutable_buffer b) {

@@ -66,7 +66,7 @@ std::pair<unix_stream, unix_stream> unix_stream::pair() {
 }
 
 unix_stream unix_stream::adopt(int fd, std::error_code& ec) {
-  return unix_stream(detail::adopt_stream(detail::stream_kind::unix_domain, fd, ec));
+  return unix_stream(detail::adopt_socket(detail::socket_kind::unix_stream, fd, ec));
 }
 
 unix_stream unix_stream::adopt(int fd) {
@@ -86,6 +86,14 @@ unix_listener unix_listener::bind(std::string_view path, const listen_options& o
 
 unix_listener unix_listener::bind(std::string_view path, const listen_options& o) {
   return checked("weft: bind", path, [&](std::error_code& ec) { return bind(path, o, ec); });
+}
+
+unix_listener unix_listener::adopt(int fd, std::error_code& ec) {
+  return unix_listener(detail::adopt_socket(detail::socket_kind::unix_listener, fd, ec));
+}
+
+unix_listener unix_listener::adopt(int fd) {
+  return checked("weft: adopt", "", [&](std::error_code& ec) { return adopt(fd, ec); });
 }
 
 unix_stream unix_listener::accept(std::error_code& ec) {

@@ -23,6 +23,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <mutex>  // std::unique_lock and the like, for those who use this header
 
 namespace weft {
 

@@ -22,6 +22,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <shared_mutex>  // std::shared_lock, for those who use this header
 
 namespace weft {
 

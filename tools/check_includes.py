@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the direction of includes: a file includes its own folder and folders below it, never above.
+"""Checks the direction of includes: a file may include files of its own folder and of folders below it, never above.
 
     api > sysmon > sched > netpoll > timers > runtime
 
@@ -38,7 +38,7 @@ def includes(path):
 
 
 def own_folder_file(root, path, name):
-    """The included file if it is one of this tree's, relative to the root."""
+    """The path of the included file, relative to the root; None if the file is not part of this tree."""
     for base in (root, root / "api", path.parent):
         candidate = (base / name).resolve()
         if candidate.is_file() and candidate.is_relative_to(root):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Reads meson's testlog.json files and says how the tests went; the last line is `N passed, N failed`.
+"""Reads meson's testlog.json files and prints how the tests went; the last line is `N passed, N failed`.
 
-Exits 1 if a test failed, or if there was none.
+Exits 1 if a test failed, or if none passed.
 """
 
 import json

@@ -39,7 +39,7 @@ class Goroutine:
         return f"{self.id}{name} [{state}] started by {where}"
 
     def thread(self):
-        """The thread it runs on, or None."""
+        """The thread that the goroutine runs on, or None."""
         if self.state not in ("running", "syscall"):
             return None
         m = self.g["thread"].cast(gdb.lookup_type("weft::rt::M").pointer())
@@ -47,12 +47,12 @@ class Goroutine:
         return next((t for t in gdb.selected_inferior().threads() if t.ptid[1] == tid), None)
 
     def resume_registers(self):
-        """pc, sp and frame pointer of the function that asked for the switch, or None."""
+        """pc, sp and frame pointer of the function that called switch_to; None if the goroutine has not begun."""
         frame = self.g["park_frame"]
         if int(frame) == 0:
             return None
         word = gdb.lookup_type("unsigned long")
-        saved = frame.cast(word.pointer())  # of switch_to: the caller's frame pointer, then where it goes on
+        saved = frame.cast(word.pointer())  # in switch_to's frame: the caller's frame pointer, then the return address
         return int(saved[1]), int(frame) + 16, int(saved[0])
 
 
@@ -75,9 +75,9 @@ def goroutines():
 
 
 class ParkedUnwinder(Unwinder):
-    """Puts a parked goroutine's frames behind the innermost frame of the selected thread."""
+    """Makes gdb show a parked goroutine's frames as the callers of the selected thread's innermost frame."""
 
-    # On other machines the caller's stack pointer is not known from what switch_to keeps.
+    # On other architectures the caller's stack pointer does not follow from what switch_to keeps.
     REGISTERS = {"i386:x86-64": ("rip", "rsp", "rbp")}
 
     def __init__(self):
@@ -94,7 +94,7 @@ class ParkedUnwinder(Unwinder):
 
         values = {n: gdb.Value(v).cast(pending.read_register(n).type) for n, v in zip((pc, sp, fp), registers)}
 
-        class Id:  # as if it lay right below the goroutine's frames: gdb insists on their order
+        class Id:  # as if the thread's frame lay right below the goroutine's: gdb insists on an order
             def __init__(self):
                 self.sp = values[sp]
                 self.pc = pending.read_register(pc)
@@ -121,7 +121,7 @@ class ParkedUnwinder(Unwinder):
         finally:
             self.goes_on_as = None
             gdb.invalidate_cached_frames()
-        # Frame 0 is the thread's.
+        # Leaves out frame 0, which is the thread's.
         print(re.sub(r"\A#0 .*(\n(?!#).*)*\n", "", out), end="")
 
 

@@ -1,4 +1,4 @@
-"""Weft at two commits: each is built from its own sources with today's benchmarks."""
+"""Builds weft at a commit: from the sources of that commit, with the benchmarks of the working tree."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ from harness.peers import BUILDS, ROOT, Failure, Peer, build_cpp, commit, output
 
 
 def build_at(revision):
-    """weft-bench for a commit; '.' is the working tree as it is."""
+    """Builds weft-bench for a commit, and returns it as a Peer; '.' is the working tree as it is."""
     if revision == ".":
         name, source = commit(), ROOT
         folder = BUILDS / "worktree"

@@ -1,4 +1,4 @@
-"""What was measured on, and how much else went on there."""
+"""Describes the machine that was measured on, and how busy other processes kept it."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def describe(build):
 
 
 class OtherLoad:
-    """The share of the CPUs that went to processes other than ours, from its making to share()."""
+    """Measures the share of the CPUs that other processes use, from the construction to share()."""
 
     def __init__(self):
         self._start = self._now()

@@ -1,4 +1,4 @@
-"""Running: every workload on every peer, one after the other, round by round."""
+"""Runs every workload on every peer, one after the other, round by round."""
 
 import json
 import os
@@ -16,11 +16,12 @@ def default_procs():
 
 
 def take_priority():
-    """In the child: before everything else on the machine, where that is permitted (it takes root)."""
+    """Called in the child: gives it priority over everything else on the machine, if permitted (it takes root)."""
     try:
         os.setpriority(os.PRIO_PROCESS, 0, -20)
-        # Where the kernel groups processes by session, niceness counts only within one. Three times another session's
-        # share is enough; with more, from -10 on, Linux 6.18 lets short sleepers beside hogs wait for whole turns.
+        # Where the kernel groups processes by session (autogroup), niceness counts only within a session. So the
+        # session gets a niceness, too: -5, three times another session's share, which is enough. With more, from -10
+        # on, Linux 6.18 lets short sleepers beside hogs wait for whole turns.
         with open("/proc/self/autogroup", "w") as f:
             f.write("-5")
     except OSError:
@@ -28,7 +29,7 @@ def take_priority():
 
 
 def run_once(peer, workload, procs, scale, priority):
-    """What the program says, or {"error": why it said nothing}."""
+    """Runs the program once. Returns the JSON that it printed, or {"error": why there is none}."""
     command = [str(peer.program), workload, str(procs), str(scale)]
     env = {k: v for k, v in os.environ.items() if k not in ("WEFT_PROCS", "WEFT_DEBUG", "GOMAXPROCS", "GODEBUG", "GOGC")}
     ahead = {"start_new_session": True, "preexec_fn": take_priority} if priority else {}
@@ -46,7 +47,7 @@ def run_once(peer, workload, procs, scale, priority):
 
 
 def plan(peers, known, workloads, procs):
-    """The runs of one round, with those of one workload side by side. `known`: which workloads each peer has."""
+    """The runs of one round, those of one workload next to each other. `known`: the workloads that each peer has."""
     return [
         (peer, w, p)
         for w in workloads
@@ -57,15 +58,15 @@ def plan(peers, known, workloads, procs):
 
 
 def measure(peers, workloads, procs, scale, rounds, budget=None, priority=False):
-    """All runs, as a list of dictionaries. It stops before a round that would exceed the budget, in seconds."""
+    """Does all runs and returns them as dictionaries. Stops before a round that would exceed the budget, in seconds."""
     runs = []
     known = {p.name: set(p.workloads()) for p in peers}
-    gave_up = set()  # what failed is not tried again
+    gave_up = set()  # runs that failed, which are not tried again
     begin = time.monotonic()
     for number in range(1, rounds + 1):
         round_begin = time.monotonic()
-        # Each round begins with another peer: who comes first finds the machine as none of the others does, with memory
-        # that nobody has used lately, for example.
+        # Each round begins with another peer. The first one finds the machine in a state that the others never see, for
+        # example with memory that nobody has used lately.
         first = (number - 1) % len(peers)
         todo = plan(peers[first:] + peers[:first], known, workloads, procs)
         for i, (peer, workload, p) in enumerate(todo, 1):

@@ -25,7 +25,7 @@ class Peer:
     name: str
     program: Path
     version: str = ""
-    any_procs: bool = True  # False: it knows one thread only, and is compared at one P
+    any_procs: bool = True  # False: it uses one thread only, and is compared at one P
 
     def workloads(self):
         return output([self.program, "list"]).split()
@@ -53,10 +53,11 @@ def build_cpp(folder):
 
 
 def build_go():
-    """Go's twin, or None where there is no Go."""
+    """Builds the program for Go. None if Go is not installed."""
     if not shutil.which("go"):
         return None
-    # Its go.mod asks for an old language, so that an old Go can build it. A newer one shall run as it does by default.
+    # The go.mod beside the sources names an old language version, so that an old Go can build them. The one written
+    # here names the version that is installed, so that a newer Go behaves as it does by default.
     env = os.environ | {"GOTOOLCHAIN": "local", "GOFLAGS": "-buildvcs=false"}
     version = output(["go", "env", "GOVERSION"], env=env)
     source = ROOT / "benchmarks" / "peers" / "go"
@@ -68,10 +69,10 @@ def build_go():
 
 
 def build_tokio():
-    """Tokio's twin, or None where there is no cargo, or one that cannot build it (too old, or without its crates)."""
+    """Builds the program for Tokio. None if cargo is missing or cannot build it (too old, or without its crates)."""
     if not shutil.which("cargo"):
         return None
-    # Built from a copy, since cargo keeps its lock file beside the sources.
+    # The program is built from a copy, since cargo keeps its lock file beside the sources.
     folder = BUILDS / "tokio"
     source = folder / "source"
     shutil.copytree(ROOT / "benchmarks" / "peers" / "tokio", source, dirs_exist_ok=True)

@@ -1,11 +1,11 @@
-"""The plots of a page: weft's ratio to each peer, and how each one gains from more processors."""
+"""The plots of a page: weft's ratio to each peer, and how much weft and each peer gain from more processors."""
 
 from harness.report import LIMIT, lines
 from harness.rows import ROWS
 
 
 def draw(data, stem):
-    """Writes STEM-ratios.svg and STEM-scaling.svg and returns their names; None: there is no matplotlib."""
+    """Writes STEM-ratios.svg and STEM-scaling.svg and returns their names; None if there is no matplotlib."""
     try:
         import matplotlib
     except ImportError:
@@ -28,7 +28,7 @@ def draw(data, stem):
 
 
 def ratios(pyplot, all_lines, peers, colours):
-    """A line for each row, a dot on it for each peer; a bar of the same colour where weft is to be at most."""
+    """A line for each row, with a dot at weft's ratio to each peer, and a bar of the same colour at the target."""
     shown = [x for x in all_lines if x.row.has_target or x.row.metric.startswith(("ns_per_op", "bytes"))]
     rows = [r for r in ROWS if any(x.row is r for x in shown)]
     procs = sorted({x.procs for x in shown})
@@ -54,7 +54,7 @@ def ratios(pyplot, all_lines, peers, colours):
 
 
 def scaling(pyplot, all_lines, peers, colours):
-    """For each row how many times as fast it is as on the fewest Ps, over their number; None: there is one only."""
+    """A plot for each row: the speed relative to the fewest Ps, over their number. None if there is only one number."""
     procs = sorted({x.procs for x in all_lines})
     rows = [r for r in ROWS if r.metric == "ns_per_op" and any(x.row is r for x in all_lines)]
     if len(procs) < 2 or not rows:

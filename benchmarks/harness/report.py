@@ -1,4 +1,4 @@
-"""From runs to a page of Markdown: where weft loses, first."""
+"""Turns runs into a page of Markdown, which begins with where weft loses."""
 
 import statistics
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ LIMIT = "limit"
 
 @dataclass
 class Cell:
-    """One row's values of one peer, a value for each round."""
+    """The values of one peer in one row, one value for each round."""
 
     rounds: dict
 
@@ -22,7 +22,7 @@ class Cell:
 
     @property
     def spread(self):
-        """Half of the way from the smallest to the largest, relative to the median."""
+        """Half of the distance from the smallest value to the largest, relative to the median."""
         values = self.rounds.values()
         return (max(values) - min(values)) / 2 / self.median if self.median else 0.0
 
@@ -42,17 +42,17 @@ def ratio(a, b):
 
 @dataclass
 class Line:
-    """A row at one number of procs."""
+    """A row of the table: all peers, at one number of Ps."""
 
     row: object
     procs: int
     cells: dict  # peer's name → Cell
-    cpu: dict  # the same: CPU time
+    cpu: dict  # the same for the CPU time
     subject: str
     base: str
 
     def against(self, peer):
-        """The subject's time as a part of the peer's."""
+        """The subject's median divided by the peer's."""
         return ratio(self.cells.get(self.subject), self.cells.get(peer))
 
     def cpu_against(self, peer):
@@ -67,7 +67,7 @@ class Line:
         return self.cpu_against(self.base)
 
     def range_against(self, peer):
-        """The smallest and largest ratio of the two runs of one round."""
+        """The smallest and the largest ratio to the peer; each ratio is of two runs of the same round."""
         a, b = self.cells[self.subject].rounds, self.cells[peer].rounds
         each = [a[n] / b[n] for n in a if b.get(n)]
         return (min(each), max(each)) if each else (0, 0)
@@ -77,13 +77,13 @@ class Line:
         return self.row.ratio_for(self.procs)
 
     def most(self, peer):
-        """What against(peer) is to be at most; None: there is no such target."""
+        """The target for against(peer), which is an upper limit; None if there is no such target."""
         if peer == self.base:
             return self.target
         return self.row.times_limit if peer == LIMIT else PEERS.get(peer)
 
     def is_level_with(self, peer):
-        """In one round the subject was ahead, in another the peer."""
+        """True if the subject was ahead in one round, and the peer in another."""
         least, most = self.range_against(peer)
         return least < 1 < most
 
@@ -99,7 +99,7 @@ class Line:
 
     @property
     def excess(self):
-        """How many times over the target; None where there is none, or nothing to compare with."""
+        """The result divided by its target; None if there is no target, or nothing to compare with."""
         mine = self.cells.get(self.subject)
         if self.row.at_most and mine:
             return mine.median / self.row.at_most
@@ -161,7 +161,7 @@ def target_text(line):
 
 
 def verdict(line):
-    """Whether all targets are reached, those against other peers too."""
+    """Says whether weft loses, and whether all targets are reached, including those against other peers."""
     if line.winners:
         return "**loses**" + ("" if line.winners == [line.base] else f" to {', '.join(line.winners)}")
     known = [excess for excess in (line.excess, *(excess_over(line, p) for p in line.cells)) if excess is not None]
@@ -171,13 +171,13 @@ def verdict(line):
 
 
 def excess_over(line, peer):
-    """How many times over the target against a peer that is not the base."""
+    """The ratio to a peer, other than the base, divided by its target; None if there is none."""
     most, r = line.most(peer), line.against(peer)
     return r / most if peer != line.base and most and r is not None else None
 
 
 def beside(line, peer):
-    """What a peer takes, and weft's part of it."""
+    """The peer's value and, in brackets, weft's value divided by it."""
     c, r = line.cells.get(peer), line.against(peer)
     if not c:
         return ""
@@ -201,7 +201,7 @@ def name(line):
 
 
 def summary(all_lines, peers):
-    """How weft does against each peer: a row each."""
+    """A table with a row for each peer: how often weft is ahead, level or behind, and how often on target."""
     body = []
     for peer in peers:
         known = [x for x in all_lines if x.against(peer)]
@@ -216,7 +216,7 @@ def summary(all_lines, peers):
 
 
 def means(all_lines, peers):
-    """The geometric mean of the ratios to each peer, by group of rows."""
+    """A table of the geometric means of the ratios to each peer, by group of rows."""
     peers = [p for p in peers if any(x.against(p) for x in all_lines)]
 
     def mean(peer, some):
@@ -345,7 +345,7 @@ def page(data):
 
 
 def comparison(data):
-    """Two versions of weft: the second one's time as a part of the first one's."""
+    """The page that compares two versions of weft: the second one's values divided by the first one's."""
     old, new = (p["name"] for p in data["peers"])
     all_lines = lines(data["runs"], subject=new, base=old)
     body = [

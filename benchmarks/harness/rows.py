@@ -1,4 +1,4 @@
-"""What is compared: the rows of the table, and what weft is to reach in each."""
+"""The rows of the table of results, and weft's target in each."""
 
 from dataclasses import dataclass, field, replace
 
@@ -8,13 +8,14 @@ class Row:
     workload: str
     title: str
     metric: str = "ns_per_op"
-    # At most so many times what Go takes; by number of procs: the largest that is not above counts.
+    # Target: at most this many times Go's value. Keyed by the number of Ps; the largest key that is not above the
+    # number of Ps counts.
     ratio: dict = field(default_factory=dict)
-    # The same for the first milestone, where the final one is far.
+    # The same for the first milestone, in rows where the final target is far off.
     first_ratio: float | None = None
-    # At most so many ns, whatever Go takes.
+    # Target: at most this many ns, whatever Go takes.
     at_most: float | None = None
-    # At most so many times the limit.
+    # Target: at most this many times the limit (peers/limits).
     times_limit: float | None = None
     group: str = ""
 
@@ -27,7 +28,7 @@ class Row:
         return self.ratio[max(known)] if known else None
 
 
-# At most so many times what a peer takes, in every row that both have.
+# Targets against the other peers: at most this many times the peer's value, in every row that both have.
 PEERS = {"tokio": 1.0, "boost.fiber": 0.25}
 
 
@@ -132,7 +133,7 @@ ROWS = [
 ]
 
 WORKLOADS = list(dict.fromkeys(row.workload for row in ROWS))
-# What `quick` leaves out: it takes long, or is much like another.
+# The workloads that `quick` leaves out, since they take long or are much like another one.
 SLOW = {
     "wait_group",
     "roundtrip_threads",

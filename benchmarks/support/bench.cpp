@@ -17,7 +17,7 @@ namespace bench {
 
 namespace {
 
-// A line "Name:   123 kB" of a file in /proc, in bytes; 0: not there.
+// Returns the number in a line "Name:   123 kB" of a file in /proc, in bytes; 0 if there is no such line.
 std::size_t proc_field(const char* file, const std::string& name) {
   std::ifstream in(file);
   std::string word;

@@ -1,11 +1,11 @@
-// What the C++ benchmark programs share: weft's own, and those of its C++ peers. Each is one program with many
-// workloads, called as
+// Shared by the C++ benchmark programs: weft's own and those of its C++ peers. Each program has many workloads and is
+// called as
 //
 //   PROGRAM WORKLOAD PROCS [SCALE]     runs one and prints one line of JSON
 //   PROGRAM list                       prints the names of its workloads
-//   PROGRAM ticks PORT COUNT           is started by the first (ticks.hpp)
+//   PROGRAM ticks PORT COUNT           sends ticks; a workload starts this (ticks.hpp)
 //
-// A workload is a function; each file makes its own known:
+// A workload is a function. Each file registers its own:
 //
 //   void yield(bench::job& j) {
 //     j.measure(j.count(4'000'000), [](std::size_t n) { ... does n operations ... });
@@ -27,10 +27,10 @@ using clock = std::chrono::steady_clock;
 
 inline std::int64_t now_ns() { return std::chrono::nanoseconds(clock::now().time_since_epoch()).count(); }
 
-// CPU time of all threads of this process, user and system.
+// Returns the CPU time of all threads of this process, user and system.
 std::int64_t cpu_ns();
 
-// Memory of this process that is in RAM.
+// Returns how much memory of this process is resident.
 std::size_t resident_bytes();
 
 // Keeps the compiler from dropping the computation of v.
@@ -39,7 +39,7 @@ void keep(const T& v) {
   asm volatile("" : : "r,m"(v) : "memory");
 }
 
-// Times in ns, of which the percentiles are wanted.
+// Collects times in ns whose percentiles are wanted.
 class samples {
  public:
   void add(std::int64_t ns) { all_.push_back(ns); }
@@ -51,7 +51,7 @@ class samples {
   std::vector<std::int64_t> all_;
 };
 
-// One run of one workload: what it is asked for, and what it has to say.
+// One run of one workload: its parameters and its results.
 class job {
  public:
   job(std::string workload, unsigned procs, double scale)
@@ -60,16 +60,20 @@ class job {
   unsigned procs() const { return procs_; }
   double scale() const { return scale_; }
 
-  // How many operations: `full` at scale 1, in proportion at others, a multiple of `unit`.
+  // Returns the number of operations: `full` at scale 1, in proportion at other scales, rounded down to a multiple of
+  // `unit`, but not to 0.
   std::size_t count(std::size_t full, std::size_t unit = 1) const;
 
-  // The same, for things that need this much memory each: no more than fit into three quarters of what is free.
+  // The same for things that need this much memory each: no more than fit into three quarters of the memory that is
+  // free.
   std::size_t count_in_memory(std::size_t full, std::size_t bytes_each) const;
 
-  // How many connections that have both their ends in this process: `wanted`, if there are descriptors for them.
+  // Returns how many connections can have both ends in this process: `wanted`, or fewer if the descriptors do not
+  // suffice. Raises the limit on descriptors as far as it may.
   static std::size_t connections(std::size_t wanted);
 
-  // For how long to take samples: a second at least, or the 99th percentile of them would be the worst one.
+  // Returns for how long to take samples: at least a second. A shorter time gives so few samples that the worst one is
+  // the 99th percentile.
   std::chrono::nanoseconds period() const;
 
   // Times f(n), after a warm-up with fewer operations.
@@ -89,13 +93,13 @@ class job {
   void start();
   void stop(std::size_t n);
 
-  // Reports percentiles; the median stands for ns_per_op.
+  // Reports percentiles, and the median as ns_per_op.
   void report(samples& s);
 
-  // Reports percentiles beside what was measured.
+  // Reports percentiles in addition to what was measured.
   void percentiles(samples& s);
 
-  // One more number in the line of JSON.
+  // Adds a number to the line of JSON.
   void note(const char* name, double value) { notes_.emplace_back(name, value); }
 
   void print() const;
@@ -115,12 +119,12 @@ struct workload {
   void (*run)(job&);
 };
 
-// Makes workloads known to main(), which is in bench.cpp.
+// Registers workloads for main(), which is in bench.cpp.
 struct workloads {
   workloads(std::initializer_list<workload> more);
 };
 
-// Given by the peer: calls run(j) within its runtime, with j.procs() of whatever executes there.
+// Defined by each program: calls run(j) within its runtime, with j.procs() of whatever executes there (Ps, threads).
 void enter(job& j, void (*run)(job&));
 
 }  // namespace bench

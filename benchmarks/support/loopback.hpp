@@ -1,4 +1,4 @@
-// Sockets for the programs that call the system themselves.
+// Loopback sockets for the programs that make the system calls themselves.
 #pragma once
 
 #include <arpa/inet.h>
@@ -14,7 +14,7 @@ inline int check(int result) {
   return result;
 }
 
-// Listens on a port of the system's choice; *at is its address.
+// Listens on a port that the system chooses, and stores the address in *at.
 inline int listen_on_loopback(sockaddr_in* at) {
   *at = {};
   at->sin_family = AF_INET;

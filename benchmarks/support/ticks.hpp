@@ -1,5 +1,5 @@
-// A process that sends what time it is, once a millisecond, by loopback TCP: something that comes from outside while
-// nothing goes on here. The clock is the same in both.
+// A child process that sends the current time over loopback TCP once a millisecond. So something comes from outside
+// while this process is idle. Both processes read the same clock.
 #pragma once
 
 #include <sys/types.h>
@@ -8,18 +8,18 @@
 
 namespace bench {
 
-// Starts it, as a child of this process; it connects to the port and sends that many times bench::now_ns().
+// Starts the child process, which connects to the port and sends bench::now_ns() `count` times.
 class ticking {
  public:
   ticking(std::uint16_t port, int count);
-  ~ticking();  // waits for its end
+  ~ticking();  // waits for the child's end
   ticking(const ticking&) = delete;
 
  private:
   pid_t child_ = 0;
 };
 
-// What the child does.
+// The main function of the child process.
 void tick(std::uint16_t port, int count);
 
 }  // namespace bench

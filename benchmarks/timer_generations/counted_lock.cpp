@@ -33,7 +33,7 @@ wait_totals total_waits() {
   return sum;
 }
 
-// meson.build asks the linker for these: __wrap_X is called where X was, __real_X is X.
+// meson.build asks the linker to wrap two functions (--wrap): calls of X go to __wrap_X, and __real_X is X itself.
 
 void real_acquire_slow(rt::lock* l) noexcept asm("__real__ZN4weft2rt4lock12acquire_slowEv");
 void wrapped_acquire_slow(rt::lock* l) noexcept asm("__wrap__ZN4weft2rt4lock12acquire_slowEv");

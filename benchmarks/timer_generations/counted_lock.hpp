@@ -1,8 +1,8 @@
-// Weft's low-level lock, counted: how often it was taken, and how often whoever wanted it had to wait.
+// Weft's low-level lock, with counters: how often it was taken, and how often a thread had to wait for it.
 //
-// Acquisitions are counted where they are asked for, by each thread for itself. Waiting is counted in the lock's slow
-// path, which the linker leads through here (--wrap): so it counts for locks within the library, too, and a lock that
-// is free costs nothing more.
+// Acquisitions are counted where the lock is asked for; each thread has counters of its own. Waits are counted in the
+// lock's slow path, which the linker routes through counted_lock.cpp (--wrap). So waits for locks within the library
+// are counted, too, and taking a free lock costs nothing more.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ namespace rt = weft::rt;
 
 struct wait_totals {
   std::uint64_t acquired = 0;  // locks taken
-  std::uint64_t waited = 0;    // of these: not free at the first attempt
-  std::uint64_t yielded = 0;   // a look at a timer in a state that another thread is about to end
+  std::uint64_t waited = 0;    // of these, not free at the first attempt
+  std::uint64_t yielded = 0;   // times that a thread found a timer in a state that another thread was about to end
 };
 
-// Of all threads, up to now.
+// Returns the sums over all threads, up to now.
 wait_totals total_waits();
 
-// Written by one thread, read by any.
+// The counters of one thread. Only that thread writes them; any thread may read them.
 struct alignas(rt::cache_line) thread_waits {
   rt::atomic<std::uint64_t> acquired{0}, waited{0}, yielded{0};
 };
@@ -37,7 +37,7 @@ thread_waits& register_thread();
 
 inline thread_waits& my_waits() { return detail::mine ? *detail::mine : detail::register_thread(); }
 
-// relaxed, and not a fetch_add: only this thread writes it.
+// Relaxed and without fetch_add, since only this thread writes the counter.
 inline void count(rt::atomic<std::uint64_t>& n) { n.store(n.load(rt::relaxed) + 1, rt::relaxed); }
 
 class counted_lock {

@@ -1,4 +1,4 @@
-// A 4-ary heap. An entry says when() it is due, and is told the place at(i) that it gets.
+// A 4-ary heap. The heap asks an entry when() it is due, and calls at(i) to tell it its place i.
 #pragma once
 
 #include <algorithm>
@@ -29,13 +29,14 @@ class four_ary_heap {
     sift_down(i);
   }
 
-  // The first entry gets another time.
+  // Replaces the first entry by e, whose time may differ.
   void replace_front(Entry e) {
     entries_.front() = e;
     sift_down(0);
   }
 
-  // Keeps those entries for which keep(entry) is true; it may change them. An entry that does not move is not told.
+  // Keeps the entries for which keep(entry) is true; keep may change the entry. at(i) is not called for every entry
+  // that gets another place, so this is only for entries that need not know theirs.
   template <class Keep>
   void sweep(Keep keep) {
     std::size_t out = 0;

@@ -1,14 +1,14 @@
-// What a generation of timers has to offer, so that the workloads can be the same for all.
+// The interface of a generation of timers, so that all run the same workloads.
 //
-//   make     a timer that is not armed; its owner ends with drop
+//   make     returns a timer that is not armed; its owner calls drop in the end
 //   add      arms a timer that is not armed, on behalf of P `p`
-//   stop     true: it was armed and its function will not run
-//   reset    arms a timer again, whatever it is; true: it was armed
-//   fire     called by P `p`: runs what is due and is this P's task to run. Returns when to come again, 0: not needed
-//   drop     the owner needs the timer no more; it is stopped or has fired, but the structure may still hold it
+//   stop     stops a timer; true: it was armed, and its function will not run
+//   reset    arms a timer anew, whether it is armed or not; true: it was armed
+//   fire     called by P `p`: runs the due timers that this P has to run. Returns when to call again; 0: no need to
+//   drop     the owner gives up the timer; it is stopped or has fired, but the structure may still refer to it
 //
-// add, stop and reset of one timer are called by one thread at a time; any number of threads may call them for
-// different timers. A P that sleeps is not told when another P gives it an earlier timer: no workload does that.
+// Only one thread at a time calls add, stop and reset of a timer; any number of threads may call them for different
+// timers. A P that sleeps is not told when another P gives it an earlier timer: no workload does that.
 #pragma once
 
 #include <concepts>

@@ -22,7 +22,7 @@ class global_heap {
     return was_armed;
   }
 
-  nanos fire(unsigned, nanos) { return 0; }  // the timerproc does it
+  nanos fire(unsigned, nanos) { return 0; }  // the timerproc runs the due timers
   static void drop(timer* t) { delete t; }
 
  private:

@@ -1,5 +1,5 @@
-// The second generation, Go 1.10 to 1.13: 64 heaps, of which each P uses one. Ps seldom wait for each other, but each
-// heap has a timerproc, which gets its P only from somebody else.
+// The second generation, Go 1.10 to 1.13: 64 heaps, of which each P uses one. Ps seldom wait for each other. But each
+// heap has a timerproc, which has to get a P from somebody else before it can run.
 #pragma once
 
 #include <array>
@@ -19,14 +19,14 @@ class heaps64 {
   void add(unsigned p, timer* t, nanos when) { heaps_[p % heaps_.size()].add(t, when); }
   bool stop(timer* t) { return t->heap && t->heap->stop(t); }
 
-  // Goes to the heap of the P that resets it.
+  // Moves the timer to the heap of the P that resets it.
   bool reset(unsigned p, timer* t, nanos when) {
     bool was_armed = stop(t);
     add(p, t, when);
     return was_armed;
   }
 
-  nanos fire(unsigned, nanos) { return 0; }  // the timerprocs do it
+  nanos fire(unsigned, nanos) { return 0; }  // the timerprocs run the due timers
   static void drop(timer* t) { delete t; }
 
  private:

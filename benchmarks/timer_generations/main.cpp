@@ -21,7 +21,7 @@ template <generation... T>
 struct all_of {
   static void list() { (std::puts(T::name), ...); }
 
-  // False: there is none of that name.
+  // False: there is no generation of that name, or no workload.
   static bool run(const job& j, outcome& o) { return ((j.generation == T::name && run_one<T>(j, o)) || ...); }
 
  private:
@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: %s GENERATION create_stop|replace|reset|fire TIMERS PROCS [SCALE] | list\n", argv[0]);
     return 2;
   }
-  prctl(PR_SET_TIMERSLACK, 1);  // as weft's Ms; threads inherit it
+  prctl(PR_SET_TIMERSLACK, 1);  // as weft's Ms have it; threads inherit it
   outcome o;
   try {
     if (!all::run(j, o)) {

@@ -10,7 +10,7 @@ namespace generations {
 
 namespace {
 
-// In us.
+// Returns a percentile, in us. Reorders `all`.
 double percentile(std::vector<rt::nanos>& all, double p) {
   auto at = std::min(all.size() - 1, static_cast<std::size_t>(p / 100 * static_cast<double>(all.size())));
   std::nth_element(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(at), all.end());

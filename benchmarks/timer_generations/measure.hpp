@@ -1,4 +1,4 @@
-// What is measured in a run, and the line of JSON that tells it.
+// What is measured in a run, and the line of JSON that reports it.
 #pragma once
 
 #include <cstddef>
@@ -28,14 +28,14 @@ struct job {
   unsigned procs = 0;
   double scale = 1;
 
-  // `full` at scale 1, in proportion at others, at least `least`.
+  // Returns a number of operations: `full` at scale 1, in proportion at other scales, at least `least`.
   std::size_t count(std::size_t full, std::size_t least) const;
 };
 
 struct outcome {
   reading begin, end;
   std::size_t ops = 0;
-  std::vector<rt::nanos> late;  // of each firing
+  std::vector<rt::nanos> late;  // how late each firing was
 };
 
 void print(const job& j, outcome& o);

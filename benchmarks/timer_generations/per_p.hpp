@@ -1,7 +1,7 @@
-// The third generation, Go 1.14 to 1.22, and weft's: a heap for each P, which the P itself looks after; stopping and
-// changing only marks a timer (ten states). This is the code of timers/, called as the scheduler calls it.
+// The third generation, Go 1.14 to 1.22, and weft's: a heap for each P, which the P itself looks after. Stopping or
+// changing a timer only marks it (ten states). This is the code of timers/, called as the scheduler calls it.
 //
-// Its locks are inside the library, so acquisitions are counted here, where it is known what takes the lock.
+// The locks are inside the library. So acquisitions are counted here, at the calls that are known to take a lock.
 #pragma once
 
 #include <deque>
@@ -47,7 +47,7 @@ class per_p {
   bool stop(timer* t) { return rt::del_timer(t, nullptr); }
 
   bool reset(unsigned p, timer* t, nanos when) {
-    // acquire is not needed: the owner resets, and only the owner takes it out of these states.
+    // acquire is not needed: the owner calls this, and only the owner takes the timer out of these two states.
     rt::timer_status s = t->status.load(rt::relaxed);
     if (s == rt::timer_status::no_status || s == rt::timer_status::removed) count(my_waits().acquired);
     return rt::change_timer(ps_[p].heap, t, {when, 0, run, 0}).was_pending;
@@ -69,7 +69,7 @@ class per_p {
     rt::timer_heap heap;
   };
 
-  // check() takes the lock again after each function.
+  // Counts an acquisition, since check() takes the lock again after each function.
   static void run(rt::timer* due_timer, std::uint64_t seq, nanos due) noexcept {
     auto* t = static_cast<timer*>(due_timer);
     count(my_waits().acquired);

@@ -1,12 +1,12 @@
 // The fourth generation, Go 1.23: a heap for each P, and a lock for each timer in place of the ten states. Three bits
-// say how a timer stands to its heap:
+// describe how a timer stands to its heap:
 //
 //   heaped     it has an entry there
 //   modified   the entry's time is stale
-//   zombie     it is stopped, and the entry is to go (only with heaped and modified)
+//   zombie     it is stopped, and the entry must be removed (only with heaped and modified)
 //
-// Stopping and changing take the timer's lock only and leave the entry; whoever holds the heap's lock puts it right.
-// A heap's lock is taken before a timer's.
+// stop and reset take only the timer's lock and leave the entry as it is. The next thread that holds the heap's lock
+// and looks at the entry puts it right. A heap's lock is taken before a timer's.
 #pragma once
 
 #include <deque>
@@ -29,9 +29,9 @@ class per_timer_lock {
 
     counted_lock lock{rt::lock_rank::leaf};
     nanos when = 0;        // under lock. 0: not armed
-    heap* home = nullptr;  // under lock. Whose entry it has
+    heap* home = nullptr;  // under lock. The heap that has an entry for it
 
-    // Written under lock; read without it by who wants to know whether there is anything to do.
+    // Written under lock. Also read without it, by threads that look whether there is anything to do.
     rt::atomic<unsigned> bits{0};
 
     rt::atomic<unsigned> references{1};  // the owner's and the heap's
@@ -67,7 +67,7 @@ class per_timer_lock {
     bool in_heap = bits & heaped;
     if (in_heap) {
       if (bits & zombie) t->home->zombies.fetch_sub(1, rt::relaxed);
-      // Before the hint: who takes the hint back sees the bit (heap::sweep).
+      // The bit is set before the hint is lowered: a thread that takes the hint back sees the bit (heap::sweep).
       t->bits.store(heaped | modified, rt::release);
       t->home->note_changed(when);
     }
@@ -91,8 +91,8 @@ class per_timer_lock {
       });
     }
 
-    // The earliest time at which something may be due, 0: none. First the hint, then the head: sweep lowers the head
-    // before it takes the hint back.
+    // Returns the earliest time at which something may be due; 0: there is none. Reads the hint before the head, since
+    // sweep lowers the head before it takes the hint back.
     nanos wake_when() const { return earlier(change_.load(rt::acquire), head_.load(rt::acquire)); }
 
     void add(timer* t) {
@@ -119,7 +119,7 @@ class per_timer_lock {
       return wake_when();
     }
 
-    // Lowers the hint. Under the timer's lock.
+    // Lowers the hint. Called under the timer's lock.
     void note_changed(nanos when) {
       nanos old = change_.load(rt::relaxed);
       while ((old == 0 || when < old) && !change_.compare_exchange_weak(old, when, rt::acq_rel, rt::relaxed)) {}
@@ -139,7 +139,7 @@ class per_timer_lock {
 
     bool mostly_zombies() const { return zombies.load(rt::relaxed) > size_.load(rt::relaxed) / 4; }
 
-    // The rest is under the heap's lock.
+    // The functions that follow are called under the heap's lock.
 
     void publish_and_unlock() {
       head_.store(entries_.empty() ? 0 : entries_.front().due, rt::release);
@@ -147,21 +147,22 @@ class per_timer_lock {
       lock_.release_lock();
     }
 
-    // Under the timer's lock, too: its entry is gone.
+    // Called under the timer's lock, too. Notes that the timer has no entry any more.
     static void leave(timer* t) {
       t->home = nullptr;
       t->bits.store(0, rt::release);
     }
 
-    // Takes stopped timers from both ends and moves changed ones from the head: a timer that is made and stopped at
-    // once is often the last entry.
+    // Takes stopped timers out at both ends, and moves changed ones away from the head. A timer that is made and
+    // stopped at once is often the last entry.
     void clean_ends() {
       while (!entries_.empty()) {
         if (!settle(entries_.size() - 1, entries_.back().t, zombie) && !settle(0, entries_.front().t, modified)) return;
       }
     }
 
-    // If t, whose entry is the i-th, has this bit: puts the entry right, or takes it out. False: it has not.
+    // If t, whose entry is the i-th, has this bit, puts the entry right or takes it out. False: t does not have the
+    // bit.
     bool settle(std::size_t i, timer* t, unsigned bit) {
       if (!(t->bits.load(rt::acquire) & bit)) return false;
       t->lock.acquire_lock();
@@ -179,7 +180,7 @@ class per_timer_lock {
       return bits & bit;
     }
 
-    // True: something was done, look again.
+    // Runs the first timer if it is due, or puts its entry right. True: something was done, so look again.
     bool run_head(nanos now) {
       if (entries_.empty()) return false;
       timer* t = entries_.front().t;
@@ -204,10 +205,11 @@ class per_timer_lock {
       return true;
     }
 
-    // One pass: zombies go, changed entries are put right.
+    // In one pass over the heap, removes zombies and puts changed entries right.
     void sweep() {
       head_.store(wake_when(), rt::release);
-      // acq_rel: whoever lowered the hint up to here has set the bit before, and this pass sees it.
+      // acq_rel: a thread that lowered the hint before this exchange had set the bit before that, and this pass sees
+      // the bit.
       change_.exchange(0, rt::acq_rel);
       entries_.sweep([this](entry& e) {
         if (!(e.t->bits.load(rt::acquire) & modified)) return true;
@@ -231,7 +233,7 @@ class per_timer_lock {
     counted_lock lock_;
     four_ary_heap<entry> entries_;
     rt::atomic<nanos> head_{0};    // the first entry's time
-    rt::atomic<nanos> change_{0};  // no changed timer is due before
+    rt::atomic<nanos> change_{0};  // the hint: no changed timer is due before it
     rt::atomic<unsigned> size_{0};
   };
 

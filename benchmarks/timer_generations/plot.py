@@ -2,9 +2,9 @@
 
 
 def draw(curves, generations, file):
-    """`curves`: for each workload (title, label of its axis, {(workload, procs, timers, generation): value}).
+    """Writes the plot to `file`. False: there is no matplotlib.
 
-    False: there is no matplotlib.
+    `curves`: for each workload (title, label of its axis, {(workload, procs, timers, generation): value}).
     """
     try:
         import matplotlib

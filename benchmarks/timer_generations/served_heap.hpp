@@ -1,6 +1,6 @@
-// A heap with one lock and a thread of its own, the timerproc, which sleeps until the first timer is due and runs what
-// is. What is stopped leaves the heap at once, so a timer knows its index. The entries are pointers, as they were in Go
-// up to 1.13: comparing two looks into the timers.
+// A heap with one lock and a thread of its own, the timerproc, which sleeps until the first timer is due and runs the
+// due timers. A timer that is stopped leaves the heap at once, so a timer knows its index. The entries are pointers, as
+// they were in Go up to 1.13: comparing two entries reads the timers.
 #pragma once
 
 #include <cstddef>
@@ -68,19 +68,19 @@ class alignas(rt::cache_line) served_heap {
     void at(std::size_t i) const { t->index = i; }
   };
 
-  // Under the lock.
+  // Called under the lock.
   void wake_timerproc() {
     if (!sleeping_) return;
     sleeping_ = false;
     note_.wakeup();
   }
 
-  // The timerproc.
+  // Runs on the timerproc.
   void serve() {
     lock_.acquire_lock();
     for (;;) {
       run_due();
-      if (ending_) break;  // after run_due: it gives up the lock
+      if (ending_) break;  // after run_due, which releases the lock for a while
       nanos next = heap_.empty() ? rt::forever : heap_.front().when();
       sleeping_ = true;
       note_.clear();
@@ -92,7 +92,7 @@ class alignas(rt::cache_line) served_heap {
     lock_.release_lock();
   }
 
-  // Under the lock, which is given up while a function runs.
+  // Called under the lock, which is released while a function runs.
   void run_due() {
     nanos now = rt::nanotime();
     while (!heap_.empty() && heap_.front().when() <= now) {
@@ -110,7 +110,7 @@ class alignas(rt::cache_line) served_heap {
 
   counted_lock lock_;
   four_ary_heap<entry> heap_;
-  bool sleeping_ = false;  // on note_, and nobody has woken it
+  bool sleeping_ = false;  // the timerproc sleeps on note_, and nobody has woken it
   bool ending_ = false;
   rt::note note_;
   std::thread timerproc_;  // started by the first add

@@ -23,7 +23,7 @@ class team {
     for (std::thread& t : threads) t.join();
   }
 
-  // By each P: one of them calls f() when all are here; then all go on.
+  // Called by each P. When all have come, one of them calls f(); then all go on.
   template <class F>
   void meet(F f) {
     if (pthread_barrier_wait(&barrier_) == PTHREAD_BARRIER_SERIAL_THREAD) f();

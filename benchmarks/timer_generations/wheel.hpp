@@ -1,9 +1,10 @@
-// The alternative: a hierarchical timing wheel for each P, with a lock. Six levels of 64 slots; a slot of level L is
-// 64^L ticks long. A timer lies in the lowest level that tells its tick from the current one: all higher digits (base
-// 64) of the two are the same. When a slot of a higher level begins, its timers move down. A word of bits for each
-// level says which slots hold something, so the next one to look at is found at once, and nobody has to tick.
+// The alternative: a hierarchical timing wheel for each P, with a lock. It has six levels of 64 slots; a slot of level
+// L is 64^L ticks long. A timer lies in the lowest level that tells its tick from the current one: all higher digits
+// (base 64) of the two ticks are the same. When a slot of a higher level begins, its timers move down. Each level has a
+// word of bits that says which slots hold timers. So the next slot to look at is found at once, and no thread has to
+// tick.
 //
-// Everything is O(1), but times are rounded up to ticks of 2^16 ns (65.5 us).
+// All operations are O(1), but times are rounded up to ticks of 2^16 ns (65.5 us).
 #pragma once
 
 #include <algorithm>
@@ -20,7 +21,7 @@ namespace generations {
 class wheel {
   class level_set;
 
-  // A doubly linked ring; a slot is one that holds no timer.
+  // A link of a doubly linked ring. Each slot is a ring: a link that is no timer, and the timers in the slot.
   struct link {
     link* next = this;
     link* before = this;
@@ -48,7 +49,7 @@ class wheel {
   struct timer : link {
     timer_function function = nullptr;
     void* arg = nullptr;
-    nanos when = 0;             // under the lock of its wheel, as is all that follows
+    nanos when = 0;             // under the lock of its wheel, as are the fields below
     level_set* home = nullptr;  // the wheel of the P that armed it first; written by its owner
     unsigned level = 0;
     unsigned slot = 0;
@@ -136,13 +137,13 @@ class wheel {
 
     nanos instant(ticks t) const { return origin_ + static_cast<nanos>(t << tick_shift); }
 
-    // Rounded up: never early.
+    // Rounds up, so that no timer fires early.
     ticks tick_of(nanos when) const {
       nanos d = when - origin_ + (nanos{1} << tick_shift) - 1;
       return d < 0 ? 0 : std::min(static_cast<ticks>(d) >> tick_shift, last_tick);
     }
 
-    // The tick for which it is in the wheel: its own, or the current one if that is later.
+    // Puts t into the wheel. Returns the tick for which it is there: its own, or the current one if that is later.
     ticks put(timer* t) {
       ticks at = std::max(tick_of(t->when), current_);
       t->level = at == current_ ? 0 : (static_cast<unsigned>(std::bit_width(at ^ current_)) - 1) / digit;
@@ -164,7 +165,7 @@ class wheel {
       return false;
     }
 
-    // Any slot of a lower level begins before any of a higher one.
+    // Finds the first slot that holds a timer. Any slot of a lower level begins before any slot of a higher one.
     bool find_first(place& p) const {
       for (unsigned l = 0; l < levels; ++l) {
         if (bits_[l] == 0) continue;
@@ -202,10 +203,10 @@ class wheel {
 
     counted_lock lock_;
     const nanos origin_ = rt::nanotime();  // where tick 0 begins
-    ticks current_ = 0;                    // nothing is left of the ticks before
+    ticks current_ = 0;                    // no timer is left of the ticks before
     std::array<std::uint64_t, levels> bits_{};
     std::array<std::array<link, slots>, levels> slots_;
-    rt::atomic<nanos> next_{0};  // nothing is due before; 0: nothing is there. Written under the lock
+    rt::atomic<nanos> next_{0};  // no timer is due before; 0: there is none. Written under the lock
   };
 
   std::deque<level_set> ps_;

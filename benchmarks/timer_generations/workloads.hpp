@@ -2,14 +2,14 @@
 //
 //   create_stop   an operation: a timer is made, armed and stopped at once, beside n others; all are due in an hour or
 //                 two
-//   replace       an operation: the oldest of a P's share of the n timers is stopped, and a new one takes its place: as
-//                 with n requests under way, each with a time limit
-//   reset         an operation: one of the n timers, any, gets another time, in an hour or two
+//   replace       an operation: the oldest of a P's share of the n timers is stopped, and a new one takes its place, as
+//                 if n requests were under way, each with a time limit
+//   reset         an operation: a random one of the n timers is set to another time, in an hour or two
 //   fire          an operation: a timer is armed and fires. Each P arms its share of the n timers, all due within the
-//                 same millisecond, which begins when all are armed; then it waits for them; and so on. A timer has
-//                 fired when the P has its letter
+//                 same millisecond, which begins when all are armed. Then it waits for them, and begins again. A timer
+//                 has fired when the P has its letter
 //
-// A P looks for due timers once in 64 operations, as a scheduler does between two goroutines.
+// In the others a P looks for due timers once in 64 operations, as a scheduler does between two goroutines.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ namespace generations {
 
 constexpr std::size_t ops_per_look = 64;
 
-// P p's part of n.
+// Returns P p's share of n.
 inline std::size_t share(std::size_t n, unsigned p, unsigned procs) { return n / procs + (p < n % procs ? 1 : 0); }
 
 inline void require(bool good, const char* what) {
@@ -37,7 +37,7 @@ inline void require(bool good, const char* what) {
   std::abort();
 }
 
-// In an hour or two.
+// Random times that are an hour or two away.
 class far_deadlines {
  public:
   explicit far_deadlines(unsigned p) : random_(p + 1), base_(rt::nanotime() + 3600 * rt::second) {}
@@ -51,7 +51,7 @@ class far_deadlines {
 
 inline void must_not_fire(void*, std::uint64_t, nanos) noexcept { require(false, "a timer fired an hour early"); }
 
-// Arms P p's share of the timers, each 16th in the next P's structure: its goroutine has moved since.
+// Arms P p's share of the timers. Every 16th goes into the next P's structure, as if its goroutine had moved since.
 template <generation T>
 std::vector<typename T::timer*> populate(T& g, const job& j, unsigned p, far_deadlines& deadlines) {
   std::vector<typename T::timer*> timers(share(j.timers, p, j.procs));
@@ -70,7 +70,7 @@ void dismiss(T& g, std::vector<typename T::timer*>& timers) {
   }
 }
 
-// What the workloads but `fire` share: op(g, p, timers, deadlines), many times on each P.
+// Shared by all workloads but `fire`: calls op(g, p, timers, deadlines) on all Ps, `ops` times in all, and measures it.
 template <generation T, class Op>
 outcome among_others(const job& j, std::size_t ops, Op op) {
   T g(j.procs);
@@ -103,7 +103,7 @@ outcome create_stop(const job& j) {
 
 template <generation T>
 outcome replace(const job& j) {
-  std::vector<std::size_t> oldest(j.procs * 16);  // a line for each P
+  std::vector<std::size_t> oldest(j.procs * 16);  // an index for each P, no two in one cache line
   return among_others<T>(j, j.count(2'000'000, j.procs), [&](T& g, unsigned p, auto& timers, far_deadlines& deadlines) {
     std::size_t& i = oldest[p * 16];
     require(g.stop(timers[i]), "a timer was not armed");
@@ -158,7 +158,7 @@ class firing {
   std::vector<nanos>& late() { return late_; }
 
  private:
-  // The first deadline leaves twice the time that arming took the last time.
+  // The first deadline leaves 100 us and twice the time that arming took the last time, so that all are armed by then.
   void arm() {
     nanos begin = rt::nanotime();
     for (auto* t : timers_) g_.add(p_, t, begin + lead_ + random_.below(rt::millisecond));
@@ -190,7 +190,7 @@ class firing {
 template <generation T>
 outcome fire(const job& j) {
   std::size_t waves = j.count(std::min<std::size_t>(300, 1'000'000 / j.timers), 2);
-  std::deque<inbox> inboxes(j.procs);  // they outlive g, whose thread may still be about to leave one
+  std::deque<inbox> inboxes(j.procs);  // outlive g, as a thread of g may still be about to leave an inbox
   T g(j.procs);
   std::deque<firing<T>> parts;
   for (unsigned p = 0; p < j.procs; ++p) parts.emplace_back(g, p, inboxes[p], share(j.timers, p, j.procs), waves + 1);

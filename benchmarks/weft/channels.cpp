@@ -1,4 +1,4 @@
-// Values through channels: one pair in turns, and producers and consumers with a buffer between them.
+// Values through channels: a pair that takes turns, and producers and consumers with a buffer between them.
 #include <weft/chan.hpp>
 #include <weft/go.hpp>
 #include <weft/runtime.hpp>
@@ -50,7 +50,7 @@ const bench::workloads here{
     {"buffered_1_1", [](bench::job& j) { through_buffer(j, 1); }},
     {"buffered_8_8", [](bench::job& j) { through_buffer(j, 8); }},
     {"roundtrip", [](bench::job& j) { roundtrip(j, 1'000'000, false); }},
-    {"roundtrip_threads", [](bench::job& j) { roundtrip(j, 40'000, true); }},  // each tied to a thread of its own
+    {"roundtrip_threads", [](bench::job& j) { roundtrip(j, 40'000, true); }},  // each side tied to its own thread
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// An echo server, and clients of any server, within one process, over loopback TCP.
+// An echo server, and clients for it or any other server, within one process, over loopback TCP.
 #pragma once
 
 #include <weft/chan.hpp>
@@ -19,7 +19,7 @@ namespace bench {
 inline constexpr std::size_t message_size = 64;
 inline constexpr std::size_t server_buffer = 1024;  // a server does not know how long messages are
 
-// Listens on a free port and answers every connection with what it sends, a goroutine each.
+// Starts a server on a free port that sends back what it receives, with one goroutine for each connection.
 inline weft::net::endpoint start_echo_server() {
   auto listener = weft::net::tcp_listener::bind("127.0.0.1:0");
   auto at = listener.local_endpoint();
@@ -35,7 +35,7 @@ inline weft::net::endpoint start_echo_server() {
   return at;
 }
 
-// A message there and back.
+// Sends a message and reads it back.
 inline void echo(weft::net::tcp_stream& s) {
   std::array<std::byte, message_size> buffer{};
   s.write(buffer);
@@ -51,7 +51,8 @@ class streams {
 
   std::size_t size() const { return all_.size(); }
 
-  // Measures `exchange(stream)`, called on all of them at once, `full` times altogether, and how long one takes.
+  // Calls exchange(stream) on all connections at once, `full` times in all at scale 1. Measures the time for each call,
+  // and the percentiles of how long one takes.
   template <class F>
   void talk(job& j, std::size_t full, F exchange) {
     samples times;
@@ -60,7 +61,7 @@ class streams {
       std::vector<samples> of(size());
       weft::wait_group wg;
       weft::chan<void> gate;
-      std::int64_t start = 0;  // of all: who waits for its first turn does not hide it
+      std::int64_t start = 0;  // the same for all, so that the wait for a goroutine's first turn counts
       for (std::size_t c = 0; c < size(); ++c) {
         wg.go([this, c, each, gate, &start, &of, exchange]() mutable {
           gate.recv();

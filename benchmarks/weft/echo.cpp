@@ -1,5 +1,4 @@
-// Loopback echo: one connection in turns (latency), and many at once (throughput). One operation: a message there and
-// back.
+// Loopback echo: one connection (latency), and many at once (throughput). One operation: a message there and back.
 #include <weft/time.hpp>
 
 #include "benchmarks/support/bench.hpp"
@@ -12,7 +11,7 @@ using namespace std::chrono_literals;
 void echo_on(bench::job& j, std::size_t connections, std::size_t messages) {
   std::size_t before = bench::resident_bytes();
   bench::streams all(bench::start_echo_server(), bench::job::connections(connections));
-  weft::sleep(50ms);  // all are accepted
+  weft::sleep(50ms);  // until all are accepted
   j.note("bytes_per_connection",
          static_cast<double>(bench::resident_bytes() - before) / static_cast<double>(all.size()));
   all.talk(j, messages, [](weft::net::tcp_stream& s) { bench::echo(s); });

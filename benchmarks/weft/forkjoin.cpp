@@ -12,7 +12,7 @@ long fib(int n) {
   return left.join() + right;
 }
 
-// One operation: a goroutine started. fib(n) starts as many as fib(n - 1) and fib(n - 2), and one more.
+// One operation: a goroutine started. fib(n) starts as many as fib(n - 1) and fib(n - 2) together, and one more.
 void forkjoin(bench::job& j) {
   int n = 2;
   std::size_t spawned = 1;

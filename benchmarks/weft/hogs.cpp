@@ -1,5 +1,5 @@
-// Goroutines that compute and never call the runtime, eight or ten thousand, and beside them one that wants to be on
-// time.
+// Hogs are goroutines that compute and never call the runtime. Eight or ten thousand of them run beside a goroutine
+// that wants to be on time.
 #include <unistd.h>
 #include <weft/chan.hpp>
 #include <weft/go.hpp>
@@ -24,7 +24,7 @@ class hogs {
         ended_.fetch_add(1);
       });
     }
-    weft::sleep(20ms);  // all have begun
+    weft::sleep(20ms);  // until all have begun
   }
   ~hogs() {
     stop_ = true;
@@ -36,7 +36,7 @@ class hogs {
   std::atomic<int> ended_{0};
 };
 
-// Calls f, which returns a time in ns, until the period is over, and at least five times.
+// Calls f beside eight hogs until the period is over, and at least five times. f returns a time in ns.
 template <class F>
 void sample(bench::job& j, F f) {
   hogs computing;
@@ -45,7 +45,7 @@ void sample(bench::job& j, F f) {
   j.report(times);
 }
 
-// How late sleep(1 ms) comes back.
+// How late sleep(1 ms) returns.
 void hogs_sleep(bench::job& j) {
   sample(j, [] {
     std::int64_t due = bench::now_ns() + 1'000'000;
@@ -54,7 +54,7 @@ void hogs_sleep(bench::job& j) {
   });
 }
 
-// How long a message there and back takes, one every millisecond.
+// How long an echo takes, at one every millisecond.
 void hogs_echo(bench::job& j) {
   auto stream = weft::net::tcp_stream::connect(bench::start_echo_server());
   sample(j, [&] {
@@ -65,7 +65,7 @@ void hogs_echo(bench::job& j) {
   });
 }
 
-// How late a 10 ms ticker is while 10,000 goroutines that compute and 10,000 that block in a read are there.
+// How late a 10 ms ticker is beside 10,000 goroutines that compute and 10,000 that block in read().
 void hogs_many(bench::job& j) {
   constexpr int each = 10000;
   int fd[2];
@@ -89,7 +89,7 @@ void hogs_many(bench::job& j) {
   for (auto end = bench::clock::now() + 4 * j.period(); late.size() < 5 || bench::clock::now() < end;) {
     auto due = *tick.channel().recv();
     auto now = bench::clock::now();
-    // What a ticker left out, nobody having taken the tick before, is late until the next one comes.
+    // A ticker leaves out a tick if the one before has not been received. Such a tick is late until the next one comes.
     for (; expected <= due; expected += 10ms) late.add(std::chrono::nanoseconds(now - expected).count());
   }
   j.note("threads", static_cast<double>(weft::runtime_stats().threads));

@@ -1,5 +1,5 @@
-// HTTP over loopback, with the server of demos/http, and clients that send a request as it is. One operation: a request
-// and its answer.
+// HTTP over loopback: the server of demos/http, and clients that send the bytes of a prepared request. One operation: a
+// request and its answer.
 #include <weft/context.hpp>
 #include <weft/go.hpp>
 

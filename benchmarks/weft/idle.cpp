@@ -1,4 +1,4 @@
-// A process in which nothing goes on: what that costs, and how soon it wakes when something comes.
+// An idle process: what it costs, and how soon it wakes when a message comes.
 #include <weft/chan.hpp>
 #include <weft/sync.hpp>
 #include <weft/time.hpp>
@@ -14,20 +14,20 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// One operation: a second, with 1000 goroutines parked and a server that nobody connects to.
+// One operation: an idle second, with 1000 goroutines parked and a server that nobody connects to.
 void idle(bench::job& j) {
   const std::size_t seconds = std::max<std::size_t>(1, j.count(4));
   bench::start_echo_server();
   weft::chan<void> gate;
   weft::wait_group wg;
   for (int i = 0; i < 1000; ++i) wg.go([&] { gate.recv(); });
-  weft::sleep(50ms);  // what the start has left to do
+  weft::sleep(50ms);  // until what the start left to do is done
   j.measure_once(seconds, [&] { weft::sleep(std::chrono::seconds(seconds)); });
   gate.close();
   wg.wait();
 }
 
-// From the write of another process to the goroutine that waits for it.
+// Measures the time from the write of another process until the goroutine that waits for it runs.
 void wake_idle(bench::job& j) {
   const int n = static_cast<int>(j.count(1000, 1000));
   auto listener = weft::net::tcp_listener::bind("127.0.0.1:0");

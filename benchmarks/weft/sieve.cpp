@@ -17,7 +17,7 @@ void filter(weft::chan<int> in, weft::chan<int> out, int prime) {
   }
 }
 
-// How many values go through all the channels until the last of that many primes is known.
+// Returns how many values go through the channels, all together, until the last of that many primes is known.
 std::size_t hops(std::size_t primes) {
   std::vector<int> known;
   std::size_t n = 0;

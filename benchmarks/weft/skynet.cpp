@@ -21,7 +21,7 @@ void skynet(weft::chan<std::int64_t> up, std::int64_t first, std::int64_t leaves
   up.send(sum);
 }
 
-// One operation: a leaf. At lower scales a smaller tree.
+// One operation: a leaf. At lower scales the tree is smaller.
 void tree(bench::job& j) {
   std::int64_t leaves = 10;
   while (static_cast<std::size_t>(leaves) * 10 <= j.count(1'000'000)) leaves *= 10;

@@ -26,7 +26,7 @@ void spawn_batch(bench::job& j) {
   });
 }
 
-// One producer that never waits: whoever else has nothing to do has to take from it.
+// One producer that never waits: the other Ps have nothing to do but what they take from it.
 void fan_out(bench::job& j) {
   j.measure(j.count(1'000'000), [](std::size_t n) {
     weft::wait_group wg;

@@ -1,4 +1,5 @@
-// 64 goroutines that all want one mutex, or to read and write; two that take turns with a condition variable.
+// 64 goroutines that all want the same mutex, or to read and write under the same shared_mutex; two goroutines that
+// take turns with a condition variable.
 #include <weft/sync.hpp>
 
 #include <mutex>
@@ -26,7 +27,7 @@ void mutex_64(bench::job& j) {
   });
 }
 
-// One in 16 writes.
+// One operation in 16 writes, the others read.
 void rwmutex_64(bench::job& j) {
   j.measure(j.count(5'000'000, 64), [](std::size_t n) {
     weft::shared_mutex m;
@@ -49,7 +50,7 @@ void rwmutex_64(bench::job& j) {
   });
 }
 
-// One operation: a turn of each.
+// One operation: a turn of each goroutine.
 void condition(bench::job& j) {
   j.measure(j.count(500'000), [](std::size_t n) {
     weft::mutex m;

@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Calls f(n / procs) in a goroutine for each P.
+// Runs f(n / procs) in one goroutine for each P, and waits for them.
 template <class F>
 void on_each_proc(unsigned procs, std::size_t n, F f) {
   weft::wait_group wg;
@@ -64,7 +64,7 @@ std::vector<weft::func_timer> far_timers(std::size_t n) {
   return timers;
 }
 
-// func_timers, since a timer with a channel need not be in the heap while nobody waits for it.
+// Uses func_timers, since a timer with a channel need not be in the heap while nobody waits for it.
 void add_1m(bench::job& j) {
   auto others = far_timers(j.count(1'000'000));
   std::size_t n = j.count(1'000'000);
@@ -81,7 +81,7 @@ void stop_1m(bench::job& j) {
   });
 }
 
-// One operation: a function called, from its after_func() to its end. All are due within 1 ms.
+// One operation: a function, from its after_func() until it has run. All are due within 1 ms.
 void after_func_1m(bench::job& j) {
   std::size_t n = j.count_in_memory(1'000'000, 12 * 1024);
   j.measure_once(n, [&] {
@@ -103,8 +103,8 @@ void sleep_1m(bench::job& j) {
   });
 }
 
-// The CPU time of a process in which 10,000 goroutines sleep 1 s over and over: by wake-up. They wake spread over the
-// second.
+// The CPU time for each wake-up of a process in which 10,000 goroutines sleep 1 s over and over. The wake-ups are
+// spread over the second.
 void sleepers(bench::job& j) {
   constexpr std::size_t n = 10'000;
   const auto seconds = static_cast<std::size_t>(std::max(2.0, 4 * j.scale()));
@@ -122,7 +122,8 @@ void sleepers(bench::job& j) {
   wg.wait();
 }
 
-// What one of 1000 costs the processor that sleep for 5 to 12 ms over and over, each time; and how late one in ten is.
+// 1000 goroutines that sleep for 5 to 12 ms over and over: the CPU time for each sleep, and how late one goroutine in
+// ten wakes.
 void sleepers_short(bench::job& j) {
   constexpr std::size_t n = 1000;
   std::vector<bench::samples> late(n);

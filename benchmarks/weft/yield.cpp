@@ -1,4 +1,4 @@
-// Eight goroutines that do nothing but yield: the bare price of going from one to the next.
+// Eight goroutines that do nothing but yield: the bare cost of switching from one to the next.
 #include <weft/runtime.hpp>
 #include <weft/sync.hpp>
 

@@ -20,8 +20,8 @@ using clock = std::chrono::steady_clock;
 
 namespace {
 
-// Writes what the hub has for the client, several lines at once if they are there, until the hub is done with it or it
-// is gone.
+// Writes the lines that the hub has for the client, several at once if several are there, until the hub closes the
+// outbox or the client is gone.
 void write_lines(weft::net::tcp_stream& peer, const mailbox& mail) {
   constexpr std::size_t enough = 16 * 1024;
   std::error_code ec;
@@ -35,10 +35,10 @@ void write_lines(weft::net::tcp_stream& peer, const mailbox& mail) {
     write(lines);
   }
   if (!ec && mail.last_word.try_recv(more) == weft::recv_result::value) write(more);
-  peer.close();  // and so ends the reader
+  peer.close();  // this also ends the reader
 }
 
-// What waits for a slow client should wait in its outbox, where we see it, and not in megabytes of the system's memory.
+// Lines for a slow client should wait in its outbox, where we see them, and not in megabytes of kernel buffers.
 void shrink_send_buffer(const weft::net::tcp_stream& peer) {
   const int bytes = 32 * 1024;
   ::setsockopt(peer.native_handle(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
@@ -58,9 +58,9 @@ void serve_client(weft::net::tcp_stream& peer, const weft::chan<event>& to_hub, 
   line_reader lines(peer);
   while (std::optional<std::string> line = lines.next()) {
     to_hub.send(said{me, std::move(*line)});
-    mail.turn.recv();  // closed: we still read on, so that the last word is not lost to a reset
+    mail.turn.recv();  // if it is closed, we still read on, so that no reset destroys the last word
   }
   to_hub.send(left{me});
-}  // waits for the writer, which ends when the hub has closed the outbox
+}  // ~task waits for the writer, which ends when the hub has closed the outbox
 
 }  // namespace demo::chat

@@ -1,4 +1,4 @@
-// One client: a goroutine that reads its lines, and one that writes what others said.
+// Serves one client with two goroutines: one reads its lines, the other writes what the hub has for it.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace demo::chat {
 
-// Returns when the client is gone. `queue`: lines that may wait for it.
+// Returns when the client is gone. `queue`: how many lines may wait for it.
 void serve_client(weft::net::tcp_stream& peer, const weft::chan<event>& to_hub, std::size_t queue);
 
 }  // namespace demo::chat

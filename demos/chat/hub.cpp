@@ -16,10 +16,10 @@ using clock = std::chrono::steady_clock;
 
 namespace {
 constexpr std::string_view lobby = "lobby";
-constexpr std::string_view guest = "guest";               // and a number: who has not said a name
-constexpr std::chrono::nanoseconds patience = 200ms;      // with a client whose outbox is full, until it has emptied it
-constexpr std::chrono::nanoseconds longest_wait = 200ms;  // for a turn, where somebody in the room is late
-constexpr std::chrono::milliseconds look_again = 1ms;     // whether an outbox has room now
+constexpr std::string_view guest = "guest";               // and a number: a client that has not chosen a name
+constexpr std::chrono::nanoseconds patience = 200ms;      // how long a client may take to empty a full outbox
+constexpr std::chrono::nanoseconds longest_wait = 200ms;  // for a turn, while somebody in the room is late
+constexpr std::chrono::milliseconds look_again = 1ms;     // between two checks whether a full outbox has room
 constexpr std::size_t longest_list_line = 500;
 constexpr std::string_view the_end = "* The server stops. Goodbye.";
 constexpr std::string_view help =
@@ -42,14 +42,14 @@ void hub::run() {
   };
   const auto quit_once = [&] {
     on_quit();
-    quit = weft::recv_chan<void>(weft::nil);  // it stays closed, so ready for ever; nil is never ready
+    quit = weft::recv_chan<void>(weft::nil);  // a closed channel is ready for ever, a nil one never
   };
 
   while (open) {
     weft::select(weft::on_recv(inbox_, on_event),                     //
                  weft::on_recv(tick.channel(), [&] { on_tick(); }),   //
                  weft::on_recv(quit, quit_once),                      //
-                 weft::on_timeout(late_.empty() ? 1s : look_again));  // by 1 s the tick has come
+                 weft::on_timeout(late_.empty() ? 1s : look_again));  // within 1 s a tick comes anyway
     settle();
   }
 }
@@ -156,7 +156,7 @@ void hub::list_rooms(client& c) {
   tell_list(c, "* Rooms:", rooms);
 }
 
-// In lines of a bounded length, as an outbox is bounded in lines.
+// Splits the list into lines of bounded length, since an outbox is bounded by its number of lines.
 void hub::tell_list(client& c, std::string_view head, const auto& items) {
   std::string line(head);
   for (const std::string& item : items) {
@@ -186,7 +186,7 @@ void hub::tell_room(const std::string& room, std::string_view line, const client
   }
 }
 
-// With a last line to the client, and one to its room; either may be empty.
+// Removes a client. `to_it` is a last line to the client, `to_room` is one to its room; either may be empty.
 void hub::remove(client_map::iterator c, std::string_view to_it, std::string_view to_room) {
   const client gone = std::move(c->second);
   clients_.erase(c);
@@ -202,14 +202,14 @@ void hub::remove(client_map::iterator c, std::string_view to_it, std::string_vie
   if (!to_room.empty()) tell_room(gone.room, "* " + gone.nick + ' ' + std::string(to_room));
 }
 
-// What remains to be done after each event.
+// Does what remains to be done after each event.
 void hub::settle() {
   std::erase_if(late_, [&](client_id id) { return catch_up(clients_.at(id)); });
   drop_slow();
   give_turns();
 }
 
-// Sends a client what is late, as far as there is room. True: that was all.
+// Sends a client its late lines, as far as its outbox has room. True: none is left.
 bool hub::catch_up(client& c) {
   const weft::time_point now = clock::now();
   if (c.mail.outbox.size() == 0) {
@@ -218,11 +218,12 @@ bool hub::catch_up(client& c) {
   }
   while (!c.late.empty() && c.mail.outbox.try_send(std::move(c.late.front()))) c.late.pop_front();
   if (!c.late.empty()) return false;
-  c.patience -= now - c.late_since;  // whoever takes just enough to go on uses it up, too
+  c.patience -= now - c.late_since;  // a client that only takes just enough uses it up, too
   return true;
 }
 
-// To tell the others may make the next one late.
+// Drops clients that have been late for too long. Looks from the beginning each time, since telling the others of one
+// may make another one late.
 void hub::drop_slow() {
   const weft::time_point now = clock::now();
   const auto is_slow = [&](client_id id) {
@@ -236,7 +237,8 @@ void hub::drop_slow() {
   }
 }
 
-// To those who spoke; where somebody in their room is late, only when they have waited long enough.
+// Gives a turn to the clients that spoke. Where somebody in the room is late, they have to wait for `longest_wait`
+// first.
 void hub::give_turns() {
   std::set<std::string_view> crowded;
   for (const client_id id : late_) crowded.insert(clients_.at(id).room);

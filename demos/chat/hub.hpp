@@ -1,11 +1,11 @@
-// The hub: one goroutine that owns who is here and in which room. Everybody else talks to it through a channel, so
-// there is nothing to lock.
+// The hub: one goroutine that owns the state of the chat, that is who is here and in which room. All other goroutines
+// talk to it through a channel, so nothing needs a lock.
 //
 //     client's reader --event--> inbox --> hub --line--> outbox --> client's writer
 //
-// An outbox is bounded, and the hub waits for none. If one runs full, the hub keeps what comes for it, as a flood may
-// be too much for anybody, and lets those who talk in that room wait for their next turn. Who has not caught up in a
-// moment is dropped.
+// An outbox is bounded, and the hub never waits for one. If an outbox is full, the hub keeps further lines for it,
+// since a flood may be too much for any client, and makes those who talk in that room wait for their next turn. A
+// client that has not caught up after a moment is dropped.
 #pragma once
 
 #include <chrono>
@@ -27,9 +27,10 @@ namespace demo::chat {
 
 using client_id = std::uint64_t;
 
-// What goes to a client, in lines with their ends. The hub closes the outbox when it is done with the client; the last
-// word may follow. It has a channel of its own because the outbox may be full. After each line of the client the hub
-// says in `turn` when the next one may come; it closes that, too.
+// What the hub sends to a client, in lines with their newlines. The hub closes the outbox when it is done with the
+// client. The writer then sends the last word, if there is one; it has a channel of its own because the outbox may be
+// full. After each line from the client, the hub sends in `turn` when the next one may come. It closes `turn` together
+// with the outbox.
 struct mailbox {
   explicit mailbox(std::size_t queue) : outbox(queue), last_word(1), turn(1) {}
   weft::chan<std::string> outbox;
@@ -53,11 +54,12 @@ using event = std::variant<arrived, said, left>;
 
 class hub {
  public:
-  // Who is silent for half of `idle_limit` is asked, and for all of it dropped.
+  // A client that is silent for half of `idle_limit` is asked whether it is still there; after all of it, it is
+  // dropped.
   hub(weft::chan<event> inbox, weft::context quit, std::chrono::milliseconds idle_limit)
       : inbox_(std::move(inbox)), quit_(std::move(quit)), idle_limit_(idle_limit) {}
 
-  // Works until the inbox is closed. When `quit` is cancelled everybody is sent away.
+  // Runs until the inbox is closed. When `quit` is cancelled, sends all clients away.
   void run();
 
  private:
@@ -67,10 +69,10 @@ class hub {
     std::string room;
     mailbox mail;
     weft::time_point last_heard;
-    bool asked = false;              // whether it is still there
-    std::deque<std::string> late{};  // what its outbox had no room for
+    bool asked = false;              // it has been asked whether it is still there
+    std::deque<std::string> late{};  // lines that its outbox had no room for
     weft::time_point late_since{};
-    std::chrono::nanoseconds patience{};  // how much longer it may be late
+    std::chrono::nanoseconds patience{};  // for how much longer it may be late
   };
   using client_map = std::map<client_id, client>;
 
@@ -100,8 +102,8 @@ class hub {
   weft::context quit_;
   std::chrono::milliseconds idle_limit_;
   client_map clients_;
-  std::set<client_id> late_;                     // who has something late
-  std::map<client_id, weft::time_point> spoke_;  // who waits for its turn, and since when
+  std::set<client_id> late_;                     // the clients that have late lines
+  std::map<client_id, weft::time_point> spoke_;  // the clients that wait for their turn, and since when
 };
 
 }  // namespace demo::chat

@@ -29,13 +29,14 @@ int main(int argc, char** argv) try {
       [&] {
         demo::server server("weft-chat", options);
         const weft::chan<chat::event> inbox(64);
-        // Not a task, which keeps an exception until somebody waits: without its hub the program had better end.
+        // A wait_group and not a task, which would keep an exception until somebody waits for it: if the hub throws,
+        // the program should end at once.
         weft::wait_group hub;
         hub.go({.name = "hub"}, [&] { chat::hub(inbox, server.stop().asked, idle_limit).run(); });
 
         server.serve(
             [&](weft::net::tcp_stream& peer, const demo::stop_stages&) { chat::serve_client(peer, inbox, queue); });
-        inbox.close();  // the hub ends
+        inbox.close();  // this ends the hub
         hub.wait();
       },
       {.procs = options.procs});

@@ -6,7 +6,7 @@ namespace demo::chat {
 
 namespace {
 
-// The code point at the start of `text`, which is not empty, and its length there; 0: this is no UTF-8.
+// The code point at the start of a text that is not empty, and its length there in bytes; length 0: this is not UTF-8.
 struct decoded {
   char32_t code;
   std::size_t length;
@@ -29,7 +29,7 @@ decoded decode(std::string_view text) {
   return {code, length};
 }
 
-// C0, DEL and C1: among them what terminals take for commands.
+// True for C0, DEL and C1, among which are the characters that terminals take for commands.
 bool is_control(char32_t c) { return c < 0x20 || (c >= 0x7f && c < 0xa0); }
 
 }  // namespace
@@ -76,7 +76,7 @@ std::optional<std::string> line_reader::next() {
     rest_ = {buffer_.data(), n};
     if (n > 0) continue;
     if (ec || line.empty()) return std::nullopt;
-    return printable(line);  // the stream ended without the line's end
+    return printable(line);  // the stream ended without a newline
   }
 }
 

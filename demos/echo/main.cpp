@@ -12,7 +12,7 @@
 
 namespace {
 
-// Runs in a goroutine for each connection. read() and write() look blocking, and park only this goroutine.
+// Runs in a goroutine for each connection. read() and write() look as if they block, but they park only this goroutine.
 void echo(weft::net::tcp_stream& peer, const demo::stop_stages&) {
   std::array<char, 4096> buffer;
   while (std::size_t n = peer.read(buffer)) peer.write(std::span(buffer).first(n));

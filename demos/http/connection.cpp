@@ -30,13 +30,14 @@ void connection::serve() {
   linger();
 }
 
-// Reads a request, its body included. False: no more requests come. Throws bad_request.
+// Reads a request, including its body. False: no more requests come. Throws bad_request.
 bool connection::read_request() {
   request_parser parser(request_, settings_.size);
-  std::optional<weft::time_point> begins_by, due;  // counted once we have to wait, for its first byte and for the rest
+  std::optional<weft::time_point> begins_by, due;  // set when we first have to wait, for its first byte or for the rest
 
   while (!parser.done()) {
-    // A client that asks before it sends a body gets its answer instead: we have no use for the body.
+    // A client that asks before it sends a body (Expect: 100-continue) gets the final answer instead: we have no use
+    // for the body.
     if (parser.head_done() && request_.wants_continue) break;
 
     // Some clients send an empty line after a request.
@@ -73,7 +74,7 @@ bool connection::wait_for_rest(weft::time_point due) {
   throw std::system_error(ec);
 }
 
-// Reads what is there, or waits for it. 0: the end, or ec.
+// Reads what has come, or waits for it. 0: the stream has ended, ec is set, or the server stops.
 std::size_t connection::fill(weft::time_point deadline, std::error_code& ec) {
   out_.flush();  // there is nothing to parse, so the client waits for us
 
@@ -81,7 +82,7 @@ std::size_t connection::fill(weft::time_point deadline, std::error_code& ec) {
   last_ -= std::exchange(first_, 0);
   if (last_ == in_.size()) throw bad_request(400, "a line is too long");
 
-  // In this order: a stop either finds this deadline and moves it, or came before, and we see it.
+  // In this order: a stop that comes later finds this deadline and moves it; one that came before is seen here.
   peer_.set_read_deadline(deadline);
   if (stop_.asked.err()) return 0;
 
@@ -90,7 +91,7 @@ std::size_t connection::fill(weft::time_point deadline, std::error_code& ec) {
   return n;
 }
 
-// To close while the client still sends would make its system drop our last answer unread. So we end only our side, and
+// If we closed while the client still sends, its system would drop our last answer unread. So we end only our side, and
 // read on for a moment.
 void connection::linger() {
   if (stop_.asked.err()) return;

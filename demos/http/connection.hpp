@@ -1,4 +1,4 @@
-// One client's connection: requests in, answers out, until one side has enough.
+// One client's connection: reads requests and sends answers until one of the two sides ends it.
 #pragma once
 
 #include <array>
@@ -19,11 +19,11 @@ namespace demo::http {
 struct settings {
   limits size;
   std::chrono::milliseconds request_timeout{10'000};  // from a request's first byte to its last
-  std::chrono::milliseconds idle_timeout{60'000};     // for that first byte
-  std::chrono::milliseconds write_timeout{30'000};    // for the client to take what we write
+  std::chrono::milliseconds idle_timeout{60'000};     // until a request's first byte
+  std::chrono::milliseconds write_timeout{30'000};    // for the client to accept what we write
 };
 
-// Answers a request, by the writer's send(), or head() and body().
+// Answers a request, by calls of the writer: send(), or head() and body().
 using router = std::function<void(const request&, response_writer&, const stop_stages&)>;
 
 class connection {
@@ -34,7 +34,7 @@ class connection {
   // Returns when the conversation is over; the caller closes the connection. Throws std::system_error.
   void serve();
 
-  // Room for what has come and is not parsed yet. Heads must be smaller.
+  // The size of the buffer for what has come and is not parsed yet. The head of a request must be smaller.
   static constexpr std::size_t buffer_size = 16 * 1024;
 
  private:
@@ -55,8 +55,8 @@ class connection {
   request request_;
   response_writer out_;
 
-  // in_[first_, last_) is filled. It lies on the goroutine's stack: an idle connection has it too, but it takes no
-  // memory until something comes.
+  // in_[first_, last_) has come and is not parsed yet. The buffer lies on the goroutine's stack. An idle connection has
+  // one, too, but it takes no memory until something comes.
   std::size_t first_ = 0, last_ = 0;
   std::array<char, buffer_size> in_;
 };

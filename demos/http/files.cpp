@@ -13,15 +13,16 @@ namespace demo::http {
 
 namespace {
 
-// The kernel walks the path, and itself refuses each step that leaves the folder: no race, no spelling to think of.
+// The kernel walks the path and refuses each step that leaves the folder. So there is no race, and no spelling of a
+// path that could be overlooked.
 int open_beneath(int folder, const char* path) {
   open_how how{};
-  how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;  // O_NONBLOCK: opening a fifo waits for nobody
+  how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;  // O_NONBLOCK: opening a fifo does not wait
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
   return static_cast<int>(syscall(SYS_openat2, folder, path, &how, sizeof how));
 }
 
-// Whether a call failed because the system could not do it now, and not because of the path.
+// True if a call failed because the system could not do it now, and not because of the path.
 bool is_trouble(int error) {
   return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO || error == EAGAIN;
 }
@@ -65,7 +66,7 @@ std::size_t file::read(std::span<char> into) {
 
 file_root::file_root(const std::filesystem::path& folder)
     : folder_(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {
-  // The second step tells whether the kernel has openat2 (5.6 or newer).
+  // The second condition tells whether the kernel has openat2 (5.6 or newer).
   if (!folder_.is_open() || !file(open_beneath(folder_.fd(), ".")).is_open()) {
     throw std::system_error(errno, std::system_category(), folder.string());
   }

@@ -25,7 +25,7 @@ class file {
   bool is_open() const { return fd_ >= 0; }
   int fd() const { return fd_; }
 
-  // The next bytes; 0: the end. Throws std::system_error.
+  // Reads the next bytes; 0: the end. Throws std::system_error.
   std::size_t read(std::span<char> into);
 
  private:
@@ -43,9 +43,9 @@ class file_root {
   // Throws std::system_error if there is no such folder.
   explicit file_root(const std::filesystem::path& folder);
 
-  // Opens what `path` ("/a/b.html") names; of a folder, its index.html. Nothing: there is no such file, it is not a
-  // regular one, or it lies outside, by ".." or by a symbolic link. If `ec` is set: we could not find out; no
-  // descriptors are left, say.
+  // Opens the file that `path` ("/a/b.html") names; if that is a folder, its index.html. Nothing: there is no such
+  // file, it is not a regular one, or it lies outside the folder, by ".." or by a symbolic link. Sets `ec` if it could
+  // not find out, for example because no descriptors are left.
   std::optional<found_file> open(const std::string& path, std::error_code& ec) const;
 
  private:

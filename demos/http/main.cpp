@@ -33,7 +33,8 @@ int main(int argc, char** argv) try {
       ->check(CLI::Range(256, static_cast<int>(http::connection::buffer_size) - 1));
   app.add_option("--max-body", settings.size.body, "Bytes of a request's body")
       ->capture_default_str()
-      ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()));  // unsigned: "-1" would be large
+      // The range is one of signed numbers: as an unsigned one, "-1" would be a large number and be accepted.
+      ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()));
   CLI11_PARSE(app, argc, argv);
 
   std::optional<http::file_root> files;

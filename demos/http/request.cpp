@@ -30,8 +30,8 @@ request_parser::request_parser(request& into, const limits& l) : request_(into),
 }
 
 std::size_t request_parser::put(std::string_view input) {
-  // What is left of a chunked body is never shorter than its end, and Beast 1.74 asserts that when it is called a
-  // second time for the last chunk.
+  // What is left of a chunked body is never shorter than its last chunk, so a shorter input has to wait for more. Beast
+  // 1.74 asserts this when it is called a second time for the last chunk.
   constexpr std::size_t last_chunk = std::string_view("0\r\n\r\n").size();
   if (head_done() && chunked() && input.size() < last_chunk) return 0;
 
@@ -41,7 +41,7 @@ std::size_t request_parser::put(std::string_view input) {
   if (ec && ec != beast::http::error::need_more) refuse(ec);
 
   if (in_head) {
-    // Beast counts what it sees at once; fields that trickle in are for us to count.
+    // Beast counts only what it sees in one call. We count the fields that trickle in.
     head_size_ += taken;
     if (head_size_ + (head_done() ? 0 : input.size() - taken) > head_limit_) refuse(beast::http::error::header_limit);
     if (head_done()) finish_head();
@@ -55,7 +55,7 @@ void request_parser::finish_head() {
   if (unknown_expectation_) throw bad_request(417, "only 100-continue can be expected");
   request_.keep_alive = keep_alive();
   request_.has_body = !is_done();
-  eager(true);  // through the body without a stop after each chunk
+  eager(true);  // go through the body without a stop after each chunk
 }
 
 void request_parser::refuse(error_code why) {
@@ -75,7 +75,7 @@ void request_parser::on_request_impl(verb v, view, view target, int version, err
 }
 
 void request_parser::on_field_impl(field name, view, view value, error_code&) {
-  if (head_done()) return;  // of the trailer behind a chunked body
+  if (head_done()) return;  // a field of the trailer behind a chunked body
   switch (name) {
     case field::host: ++hosts_; break;
     case field::transfer_encoding: transfer_encoding_ = true; break;

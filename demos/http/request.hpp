@@ -17,7 +17,8 @@ struct limits {
   std::size_t body = 1024 * 1024;
 };
 
-// What was wrong with a request, as a status code and a line of text for the client. The connection ends with it.
+// Thrown for a bad request: a status code and a line of text, which the client gets as the last answer on its
+// connection.
 struct bad_request : std::runtime_error {
   bad_request(int status_code, const char* text) : std::runtime_error(text), status(status_code) {}
   int status;
@@ -31,7 +32,7 @@ struct request {
   std::string path;   // decoded
   std::string query;  // what follows the '?', as it came
   bool keep_alive = false;
-  bool wants_continue = false;  // sends its body only if we ask for it
+  bool wants_continue = false;  // the client sends the body only if we ask for it
   bool has_body = false;
 
   void clear();  // keeps the memory
@@ -42,8 +43,8 @@ class request_parser : boost::beast::http::basic_parser<true> {
  public:
   request_parser(request& into, const limits& l);
 
-  // Takes what it can of `input` and returns how much that was; the rest must be offered again, with more behind it.
-  // Throws bad_request.
+  // Parses what it can of `input` and returns how many bytes that was. The caller must offer the rest again, with more
+  // behind it. Throws bad_request.
   std::size_t put(std::string_view input);
 
   bool begun() const { return got_some(); }
@@ -59,7 +60,7 @@ class request_parser : boost::beast::http::basic_parser<true> {
   void finish_head();
   [[noreturn]] static void refuse(error_code why);
 
-  // What Beast calls as it parses.
+  // Beast calls these as it parses.
   void on_request_impl(boost::beast::http::verb, view method, view target, int version, error_code&) override;
   void on_field_impl(boost::beast::http::field, view name, view value, error_code&) override;
   void on_header_impl(error_code&) override {}
@@ -69,7 +70,7 @@ class request_parser : boost::beast::http::basic_parser<true> {
   std::size_t on_chunk_body_impl(std::uint64_t, view body, error_code&) override { return body.size(); }
   void on_finish_impl(error_code&) override {}
   void on_response_impl(int, view, int, error_code&) override {}
-#if BOOST_BEAST_VERSION >= 359  // Boost 1.90; before, trailers went to on_field_impl
+#if BOOST_BEAST_VERSION >= 359  // Boost 1.90; earlier ones pass trailers to on_field_impl
   void on_trailer_field_impl(boost::beast::http::field, view, view, error_code&) override {}
 #endif
 

@@ -8,7 +8,7 @@ namespace demo::http {
 
 namespace {
 
-// How much is collected before it is sent, even if there are more requests to answer.
+// When so many bytes are collected they are sent, even if there are more requests to answer.
 constexpr std::size_t flush_at = 16 * 1024;
 
 std::string_view reason(int status) {
@@ -78,14 +78,14 @@ void response_writer::flush() {
   if (!out_.empty()) write({std::as_bytes(std::span(out_)), {}});
 }
 
-// Both with one system call, if the client keeps up.
+// Writes both parts, with one system call if the client keeps up.
 void response_writer::write(const std::array<std::span<const std::byte>, 2>& parts) {
   stream_.set_write_deadline(std::chrono::steady_clock::now() + limit_);
   stream_.writev(parts);
   out_.clear();
 }
 
-// "Sun, 06 Nov 1994 08:49:37 GMT", made anew once a second.
+// Returns the present date as in "Sun, 06 Nov 1994 08:49:37 GMT". Formats it at most once a second.
 std::string_view response_writer::date() {
   constexpr std::size_t size = 29;
   if (const std::time_t now = std::time(nullptr); now != date_of_) {

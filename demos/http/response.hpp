@@ -1,4 +1,4 @@
-// Answers, collected in one buffer and sent with one write: several, if several requests had come.
+// Collects answers in one buffer and sends them with one write: several answers, if several requests had come.
 #pragma once
 
 #include <array>
@@ -16,10 +16,10 @@ namespace demo::http {
 
 class response_writer {
  public:
-  // Each write must be done within `limit`.
+  // Each write to `to` must end within `limit`.
   response_writer(weft::net::tcp_stream& to, std::chrono::milliseconds limit) : stream_(to), limit_(limit) {}
 
-  // What the next answer depends on in its request.
+  // The properties of a request that its answer depends on.
   struct form {
     bool head_only = false;
     bool keep_alive = true;
@@ -28,13 +28,13 @@ class response_writer {
   void begin(const form& f) { form_ = f; }
   bool keep_alive() const { return form_.keep_alive; }
 
-  // A whole answer.
+  // Writes a whole answer.
   void send(int status, std::string_view type, std::string_view body);
 
-  // A page of text that says what went wrong.
+  // Writes a page of text that says what went wrong.
   void send_error(int status, std::string_view text);
 
-  // An answer in pieces: its head, then `length` bytes of body. Large pieces are sent at once, without a copy.
+  // Write an answer in pieces: its head, then `length` bytes of body. Large pieces are sent at once, without a copy.
   void head(int status, std::string_view type, std::uint64_t length);
   void body(std::string_view piece);
   bool wants_body() const { return !form_.head_only; }

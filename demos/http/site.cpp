@@ -68,7 +68,7 @@ void site::answer(const request& r, response_writer& out, const stop_stages& sto
   out.send_error(404, "");
 }
 
-// A request that takes its time. Only its goroutine waits.
+// Answers after the time that was asked for. Only the goroutine of this connection waits.
 void site::sleep(const request& r, response_writer& out, const stop_stages& stop) const {
   constexpr unsigned longest = 60'000;
   const std::string_view given = query_value(r.query, "ms").value_or("");
@@ -78,7 +78,7 @@ void site::sleep(const request& r, response_writer& out, const stop_stages& stop
     return out.send_error(400, "/sleep?ms=N with N from 0 to 60000");
   }
 
-  out.flush();  // earlier answers need not wait with us
+  out.flush();  // earlier answers must not wait with this one
   bool cut_short = false;
   weft::select(weft::on_timeout(std::chrono::milliseconds(ms)),
                weft::on_recv(stop.over.done(), [&] { cut_short = true; }));
@@ -99,7 +99,7 @@ void site::send_file(const request& r, response_writer& out) const {
   for (std::uint64_t left = f->size; left > 0;) {
     const std::span<char> room(piece.data(), static_cast<std::size_t>(std::min<std::uint64_t>(left, piece.size())));
     const std::size_t n = weft::blocking([&] { return f->content.read(room); });
-    // It shrank. The length is promised already; an early end of the connection tells the client.
+    // The file has shrunk. Its length is promised already, so an early end of the connection has to tell the client.
     if (n == 0) throw std::system_error(std::make_error_code(std::errc::io_error), r.path);
     out.body({piece.data(), n});
     left -= n;

@@ -1,4 +1,4 @@
-// What is at which path.
+// The site: which answer each path gets.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace demo::http {
 
 class site {
  public:
-  // With the files of `root` beside the built-in pages, if there is one.
+  // Serves the built-in pages and, if there is a `root`, its files.
   explicit site(std::optional<file_root> root) : root_(std::move(root)) {}
 
   void answer(const request& r, response_writer& out, const stop_stages& stop) const;

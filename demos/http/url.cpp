@@ -8,7 +8,8 @@ namespace demo::http {
 
 namespace {
 
-// "http://host:80/path" -> "/path": what a client sends to a proxy, and a server must understand.
+// Turns "http://host:80/path" into "/path". The long form is what a client sends to a proxy, and a server must
+// understand it, too.
 std::string_view without_authority(std::string_view target) {
   constexpr std::string_view scheme = "http://";
   const bool absolute = target.size() > scheme.size() &&

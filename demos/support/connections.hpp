@@ -1,4 +1,4 @@
-// The open connections of a server, so that a stop can reach those that wait.
+// The open connections of a server, so that a stop reaches the goroutines that wait on them.
 #pragma once
 
 #include <weft/net.hpp>
@@ -24,10 +24,10 @@ class connections {
     weft::net::tcp_stream& stream_;
   };
 
-  // Reads fail from now on, also those that wait at this moment, and those of connections still to come.
+  // From now on reads fail, including those that wait at this moment and those of connections still to come.
   void stop_reading();
 
-  // Everything fails from now on.
+  // Closes all connections, including those still to come, so that everything on them fails.
   void close_all();
 
  private:

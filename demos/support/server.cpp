@@ -19,14 +19,14 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// What is wrong with an argument; nothing: it will do.
+// Checks of arguments. Each returns what is wrong with its argument, or an empty text if nothing is.
 std::string check_host(const std::string& text) {
   return text.empty() ? "an address is needed; 0.0.0.0 or :: is all of them" : "";
 }
 
 std::string check_seconds(const std::string& text) {
   double s = 0;
-  const bool good = CLI::detail::lexical_cast(text, s) && s >= 0 && s <= 1e9;  // CLI::Range would take NaN
+  const bool good = CLI::detail::lexical_cast(text, s) && s >= 0 && s <= 1e9;  // CLI::Range would accept NaN
   return good ? "" : '"' + text + "\" is not a number of seconds from 0 to 1000000000";
 }
 
@@ -50,7 +50,7 @@ void add_seconds(CLI::App& app, const char* name, std::chrono::milliseconds& val
 
 namespace {
 
-// A connection is a descriptor, and the usual limit of 1024 is from another age.
+// Each connection takes a descriptor, and the usual soft limit of 1024 is too low for a server.
 void raise_descriptor_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
@@ -73,7 +73,7 @@ weft::net::tcp_listener listen(const server_options& o) {
 server::server(std::string name, const server_options& o)
     : name_(std::move(name)),
       grace_(o.grace),
-      // Before anybody knows the address, so that no signal finds us without it.
+      // The channel exists before anybody learns the address, so that no signal can come too early for it.
       signals_(weft::io::signal_channel({SIGINT, SIGTERM})),
       listener_(listen(o)) {
   raise_descriptor_limit();
@@ -126,7 +126,7 @@ void server::serve_one(weft::net::tcp_stream& s, const connection_handler& handl
   try {
     handler(s, stop_);
   } catch (const std::system_error&) {
-    // The peer is gone, or too slow, or we are stopping: daily business.
+    // The peer is gone, or too slow, or we are stopping. All of this is normal.
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s: connection dropped: %s\n", name_.c_str(), e.what());
   }

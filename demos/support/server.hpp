@@ -29,30 +29,31 @@ struct server_options {
 // Adds --host, --port, --procs and --grace to the command line.
 void add_server_options(CLI::App& app, server_options& o);
 
-// Adds an option that takes seconds, as in 10 or 0.5. The default is what `value` is.
+// Adds an option that takes a number of seconds, such as 10 or 0.5. The default is the present `value`.
 void add_seconds(CLI::App& app, const char* name, std::chrono::milliseconds& value, const char* help);
 
 // The two stages of a stop.
 struct stop_stages {
-  weft::context asked;  // cancelled by the first signal: finish what was begun, begin nothing new
-  weft::context over;   // cancelled when the grace has passed, or by a second signal: give up
+  weft::context asked;  // cancelled by the first signal: finish what has begun, begin nothing new
+  weft::context over;   // cancelled when the grace period is over, or by a second signal: give up
 };
 
-// Serves one connection; when it returns or throws, the connection is closed. A std::system_error (the peer is gone, a
+// Serves one connection, which is closed when the handler returns or throws. A std::system_error (the peer is gone, a
 // deadline has passed) ends the connection and nothing else.
 using connection_handler = std::function<void(weft::net::tcp_stream&, const stop_stages&)>;
 
 class server {
  public:
-  // Listens, and says where. `name` is for messages. Throws std::system_error. Goroutine only, as all of it.
+  // Starts to listen, and prints the address. `name` appears in messages. Throws std::system_error. Goroutine only, as
+  // are all functions of this class.
   server(std::string name, const server_options& o);
   ~server();
 
   const stop_stages& stop() const { return stop_; }
 
-  // Runs `handler` in a goroutine for each connection, until SIGINT or SIGTERM. Then the listener is closed and reads
-  // fail, so connections that wait for their peer end; the others get the grace to finish, and after it all fails for
-  // them. When this returns, no connection is left.
+  // Runs `handler` in a goroutine for each connection, until SIGINT or SIGTERM. Then it closes the listener and makes
+  // reads fail, so connections that wait for their peer end. The others get the grace period to finish, after which
+  // they are closed. When serve() returns, no connection is left.
   void serve(const connection_handler& handler);
 
  private:

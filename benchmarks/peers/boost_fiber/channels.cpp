@@ -24,7 +24,7 @@ void roundtrip(bench::job& j) {
 
 void through_buffer(bench::job& j, std::size_t pairs) {
   j.measure(j.count(2'000'000, pairs), [pairs](std::size_t n) {
-    boost::fibers::buffered_channel<int> c(128);  // it holds one fewer
+    boost::fibers::buffered_channel<int> c(128);  // holds one value fewer than that
     std::vector<boost::fibers::fiber> producers, consumers;
     for (std::size_t p = 0; p < pairs; ++p) {
       producers.push_back(bench::start([&] {

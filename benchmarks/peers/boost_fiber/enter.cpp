@@ -1,5 +1,6 @@
-// Boost.Fiber with PROCS threads: its round robin on one, its work stealing on more, as its documentation shows. The
-// stacks come from malloc, which here keeps what is freed: a pool that several threads may use.
+// Boost.Fiber with PROCS threads: its round-robin scheduler on one thread, its work-stealing scheduler on more, as its
+// documentation shows. The stacks come from malloc, which is told to keep what is freed: so it is a pool that several
+// threads may use.
 #include <malloc.h>
 
 #include <boost/fiber/algo/work_stealing.hpp>
@@ -41,7 +42,7 @@ void run_on_threads(unsigned procs, auto&& f) {
 }  // namespace
 
 void bench::enter(job& j, void (*run)(job&)) {
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most it takes
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the largest value that malloc accepts
   mallopt(M_TRIM_THRESHOLD, -1);
   if (j.procs() == 1) return run(j);
   run_on_threads(j.procs(), [&] { run(j); });

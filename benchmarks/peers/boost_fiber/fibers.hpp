@@ -11,13 +11,13 @@
 
 namespace bench {
 
-// A fiber in a stack of its default size (128 KiB).
+// Starts a fiber on a stack of Boost.Fiber's default size (128 KiB).
 template <class F>
 boost::fibers::fiber start(F f) {
   return boost::fibers::fiber(boost::fibers::launch::post, std::move(f));
 }
 
-// For fibers in great numbers.
+// Starts a fiber on a small stack, for workloads with a great number of fibers.
 template <class F>
 boost::fibers::fiber start_small(F f, boost::fibers::launch how = boost::fibers::launch::post) {
   return boost::fibers::fiber(how, std::allocator_arg, boost::fibers::fixedsize_stack(16 * 1024), std::move(f));

@@ -27,7 +27,7 @@ void skynet(channel& up, std::int64_t first, std::int64_t leaves) {
   up.push(sum);
 }
 
-// A tenth of the others' tree: on one thread it takes too much memory otherwise.
+// The tree is a tenth of the other peers': the whole one takes too much memory on one thread.
 void tree(bench::job& j) {
   std::int64_t leaves = 10;
   while (static_cast<std::size_t>(leaves) * 10 <= j.count(100'000)) leaves *= 10;

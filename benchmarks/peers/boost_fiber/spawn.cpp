@@ -11,7 +11,7 @@ void spawn_join(bench::job& j) {
   });
 }
 
-// A tenth of the others' number.
+// Starts a tenth of what the other peers start.
 void fan_out(bench::job& j) {
   j.measure(j.count(100'000), [](std::size_t n) {
     std::vector<boost::fibers::fiber> all;

@@ -10,7 +10,7 @@
 
 namespace {
 
-// A tenth of the others' number.
+// Starts a tenth of what the other peers start.
 void wake_all(bench::job& j) {
   std::size_t n = j.count_in_memory(100'000, 20 * 1024);
   boost::fibers::mutex m;

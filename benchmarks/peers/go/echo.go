@@ -12,7 +12,8 @@ const (
 	serverBuffer = 1024 // a server does not know how long messages are
 )
 
-// startEchoServer listens on a free port and answers every connection with what it sends, a goroutine each.
+// startEchoServer starts a server on a free port that sends back what it receives, with one goroutine for each
+// connection.
 func startEchoServer() string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	check(err)
@@ -41,7 +42,7 @@ func connect(address string) net.Conn {
 	return c
 }
 
-// echo sends a message there and back.
+// echo sends a message and reads it back.
 func echo(c net.Conn, buffer []byte) {
 	_, err := c.Write(buffer)
 	check(err)
@@ -49,8 +50,8 @@ func echo(c net.Conn, buffer []byte) {
 	check(err)
 }
 
-// talk measures exchange, called on all of the connections at once, full times altogether, and how long one takes. Each
-// connection has a buffer.
+// talk calls exchange on all connections at once, full times in all at scale 1. It measures the time for each call, and
+// the percentiles of how long one takes. Each connection has a buffer of its own.
 func talk(j *job, conns []net.Conn, full, bufferSize int, exchange func(c net.Conn, buffer []byte)) {
 	var times []time.Duration
 	j.measure(j.count(full, len(conns)), func(n int) {
@@ -61,7 +62,7 @@ func talk(j *job, conns []net.Conn, full, bufferSize int, exchange func(c net.Co
 		of := make([][]time.Duration, len(conns))
 		var wg sync.WaitGroup
 		gate := make(chan struct{})
-		var start time.Time // of all: who waits for its first turn does not hide it
+		var start time.Time // the same for all, so that the wait for a goroutine's first turn counts
 		for k := range conns {
 			i, c := k, conns[k]
 			wg.Add(1)
@@ -100,7 +101,7 @@ func connectAll(address string, n int) []net.Conn {
 func echoOn(j *job, n, messages int) {
 	before := residentBytes()
 	conns := connectAll(startEchoServer(), connections(n))
-	time.Sleep(50 * time.Millisecond) // all are accepted
+	time.Sleep(50 * time.Millisecond) // until all are accepted
 	j.note("bytes_per_connection", float64(residentBytes()-before)/float64(len(conns)))
 	talk(j, conns, messages, messageSize, echo)
 }

@@ -1,4 +1,4 @@
-// benchmarks/run builds with the language version of the Go that is installed.
+// benchmarks/run replaces the language version by that of the Go that is installed.
 module weft.invalid/benchmarks
 
 go 1.19

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// withHogs takes samples beside eight goroutines that compute and call nothing.
+// withHogs calls sample over and over beside eight goroutines that compute and call nothing.
 func withHogs(j *job, sample func() time.Duration) {
 	var stop, ended int32
 	for i := 0; i < 8; i++ {
@@ -15,7 +15,7 @@ func withHogs(j *job, sample func() time.Duration) {
 			atomic.AddInt32(&ended, 1)
 		}()
 	}
-	time.Sleep(20 * time.Millisecond) // all have begun
+	time.Sleep(20 * time.Millisecond) // until all have begun
 	var times []time.Duration
 	until(j.period(), 5, func() { times = append(times, sample()) })
 	atomic.StoreInt32(&stop, 1)

@@ -13,7 +13,7 @@ import (
 	"unsafe"
 )
 
-// monotonic is a clock that is the same in other processes.
+// monotonic reads a clock that is the same in all processes, in ns.
 func monotonic() int64 {
 	const clockMonotonic = 1
 	var t syscall.Timespec
@@ -45,7 +45,7 @@ func init() {
 		check(err)
 		_, port, err := net.SplitHostPort(l.Addr().String())
 		check(err)
-		// The same sender for all peers: it sends what time it is, once a millisecond.
+		// The sender is the same for all peers. It sends the current time once a millisecond.
 		other := exec.Command(os.Getenv("BENCH_TICKS"), "ticks", port, strconv.Itoa(n))
 		other.Stderr = os.Stderr
 		check(other.Start())

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A job is one run of one workload: what it is asked for, and what it has to say. As bench::job in support/bench.hpp.
+// A job is one run of one workload: its parameters and its results, as bench::job in support/bench.hpp.
 type job struct {
 	workload string
 	procs    int
@@ -26,7 +26,8 @@ type note struct {
 	value float64
 }
 
-// count tells how many operations: full at scale 1, in proportion at others, a multiple of unit.
+// count returns the number of operations: full at scale 1, in proportion at other scales, rounded down to a multiple of
+// unit, but not to 0.
 func (j *job) count(full, unit int) int {
 	n := int(float64(full) * j.scale)
 	if n/unit == 0 {
@@ -35,7 +36,8 @@ func (j *job) count(full, unit int) int {
 	return n / unit * unit
 }
 
-// countInMemory is the same for things that need this much memory each.
+// countInMemory is the same for things that need this much memory each: no more than fit into three quarters of the
+// memory that is free.
 func (j *job) countInMemory(full, bytesEach int) int {
 	n := j.count(full, 1)
 	if fit := procField("/proc/meminfo", "MemAvailable") / 4 * 3 / bytesEach; fit < n {
@@ -44,8 +46,8 @@ func (j *job) countInMemory(full, bytesEach int) int {
 	return n
 }
 
-// connections tells how many connections that have both their ends in this process: wanted, if there are descriptors for
-// them. Go has raised the soft limit when the process started.
+// connections returns how many connections can have both ends in this process: wanted, or fewer if the descriptors do
+// not suffice. Go itself raises the soft limit when a process starts.
 func connections(wanted int) int {
 	var files syscall.Rlimit
 	check(syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files))
@@ -77,14 +79,14 @@ func (j *job) measureOnce(n int, f func()) {
 	j.note("cpu_ns_per_op", float64(cpuTime()-cpu)/float64(n))
 }
 
-// report reports percentiles; the median stands for ns_per_op.
+// report reports percentiles, and the median as ns_per_op.
 func (j *job) report(samples []time.Duration) {
 	j.percentiles(samples)
 	j.nsPerOp = float64(samples[len(samples)/2])
 	j.ops = len(samples)
 }
 
-// percentiles reports them beside what was measured.
+// percentiles reports percentiles in addition to what was measured.
 func (j *job) percentiles(samples []time.Duration) {
 	sort.Slice(samples, func(a, b int) bool { return samples[a] < samples[b] })
 	percentile := func(p float64) float64 {
@@ -112,7 +114,7 @@ func (j *job) print() {
 	fmt.Printf(`, "peak_bytes": %d}`+"\n", usage.Maxrss*1024)
 }
 
-// cpuTime is the CPU time of all threads of this process, user and system.
+// cpuTime returns the CPU time of all threads of this process, user and system.
 func cpuTime() time.Duration {
 	var usage syscall.Rusage
 	syscall.Getrusage(syscall.RUSAGE_SELF, &usage)
@@ -121,7 +123,7 @@ func cpuTime() time.Duration {
 
 func residentBytes() int { return procField("/proc/self/smaps_rollup", "Rss") }
 
-// procField reads a line "Name:   123 kB" of a file in /proc, in bytes.
+// procField returns the number in a line "Name:   123 kB" of a file in /proc, in bytes; 0 if there is no such line.
 func procField(file, name string) int {
 	f, err := os.Open(file)
 	check(err)

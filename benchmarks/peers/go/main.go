@@ -54,7 +54,7 @@ func check(err error) {
 	}
 }
 
-// until calls f until the period is over, and at least that many times.
+// until calls f until the period is over, and at least `least` times.
 func until(period time.Duration, least int, f func()) {
 	end := time.Now().Add(period)
 	for i := 0; i < least || time.Now().Before(end); i++ {

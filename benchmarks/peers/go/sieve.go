@@ -14,7 +14,7 @@ func filter(in <-chan int, out chan<- int, prime int) {
 	}
 }
 
-// hops tells how many values go through all the channels until the last of that many primes is known.
+// hops returns how many values go through the channels, all together, until the last of that many primes is known.
 func hops(primes int) int {
 	var known []int
 	n := 0

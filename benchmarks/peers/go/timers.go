@@ -19,7 +19,7 @@ func onEachProc(j *job, n int, f func(n int)) {
 	wg.Wait()
 }
 
-// AfterFunc, since a timer with a channel need not be in the heap while nobody waits for it.
+// farTimers uses AfterFunc, since a timer with a channel need not be in the heap while nobody waits for it.
 func farTimers(n int) []*time.Timer {
 	random := rand.New(rand.NewSource(1))
 	timers := make([]*time.Timer, 0, n)
@@ -30,7 +30,7 @@ func farTimers(n int) []*time.Timer {
 	return timers
 }
 
-// sleepers is the CPU time of a process in which 10,000 goroutines sleep 1 s over and over, by wake-up.
+// sleepers measures the CPU time for each wake-up of a process in which 10,000 goroutines sleep 1 s over and over.
 func sleepers(j *job) {
 	const n = 10_000
 	seconds := 2
@@ -56,8 +56,8 @@ func sleepers(j *job) {
 	wg.Wait()
 }
 
-// sleepersShort is what one of 1000 costs the processor that sleep for 5 to 12 ms over and over, each time, and how late
-// one in ten is.
+// sleepersShort has 1000 goroutines sleep for 5 to 12 ms over and over. It measures the CPU time for each sleep, and
+// how late one goroutine in ten wakes.
 func sleepersShort(j *job) {
 	const n = 1000
 	var sleeps atomic.Int64

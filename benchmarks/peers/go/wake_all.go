@@ -26,7 +26,7 @@ func init() {
 		for atomic.LoadInt64(&arrived) < int64(n) {
 			runtime.Gosched()
 		}
-		runtime.Gosched() // the last ones park
+		runtime.Gosched() // so that the last ones park
 		j.note("created_ns", float64(time.Since(started).Nanoseconds())/float64(n))
 		j.note("bytes_per_parked", float64(residentBytes()-before)/float64(n))
 		j.measureOnce(n, func() {

@@ -1,4 +1,5 @@
-// Loopback echo as one thread with one epoll does it: both ends of every connection, and nothing else.
+// Loopback echo in one thread with one epoll instance, which serves both ends of every connection and does nothing
+// else.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -24,7 +25,7 @@ void send_message(int fd) {
   check(static_cast<int>(write(fd, buffer.data(), buffer.size())));
 }
 
-// The two ends of a new connection.
+// Opens a connection and returns its ends: client, server.
 std::pair<int, int> connection() {
   sockaddr_in at;
   int listener = bench::listen_on_loopback(&at);

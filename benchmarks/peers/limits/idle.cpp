@@ -1,4 +1,4 @@
-// How soon a thread that blocks in read() goes on when another process has written.
+// How soon a thread that blocks in recv() goes on after another process has written.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

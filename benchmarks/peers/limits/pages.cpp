@@ -1,5 +1,5 @@
-// A page of memory touched for the first time: what a stack costs that is not reused. Each of 10^6 goroutines that are
-// alive at once needs one at least.
+// Touching a page of memory for the first time: the cost of a stack that is not reused. Each of 10^6 goroutines that
+// are alive at once needs at least one page.
 #include <sys/mman.h>
 
 #include <stdexcept>

@@ -1,4 +1,5 @@
-// How late the kernel wakes a thread that sleeps, with the least timer slack; also beside eight threads that compute.
+// How late the kernel wakes a thread that sleeps, with the least timer slack, alone and beside eight threads that
+// compute.
 #include <sys/prctl.h>
 #include <time.h>
 

@@ -1,5 +1,5 @@
-// The bare switch of stacks that weft and Boost.Fiber are built on. A yield is one; a round trip, a spawn with its
-// join, and a value through an unbuffered channel and back are two.
+// The bare switch of stacks by Boost.Context, on which Boost.Fiber is built (weft has a jump of its own on x86-64). A
+// yield takes one switch. A spawn with its join, and a value through an unbuffered channel and back, take two.
 #include <boost/context/detail/fcontext.hpp>
 
 #include <vector>
@@ -14,7 +14,7 @@ void bounce(transfer_t t) {
   for (;;) t = jump_fcontext(t.fctx, nullptr);
 }
 
-// Two switches for each of n.
+// Does n times two switches: to the other stack and back.
 void switches(std::size_t n) {
   std::vector<char> stack(64 * 1024);
   transfer_t t{make_fcontext(stack.data() + stack.size(), stack.size(), bounce), nullptr};

@@ -1,5 +1,5 @@
 // What timers cannot do without: a look at the clock, an atomic operation on memory that is not in the cache, and a
-// sleep of the kernel's for each time that somebody has to wake at.
+// sleep in the kernel for each instant at which something has to wake.
 #include <sys/prctl.h>
 #include <time.h>
 
@@ -13,14 +13,14 @@
 
 namespace {
 
-// A timer that is set to a time from now on.
+// Setting a timer to a time from now takes a look at the clock.
 void reset(bench::job& j) {
   j.measure(j.count(5'000'000), [](std::size_t n) {
     for (std::size_t i = 0; i < n; ++i) bench::keep(bench::now_ns());
   });
 }
 
-// A timer that may fire at the same moment, one of many.
+// Stopping one of many timers, each of which may be firing, takes an atomic operation on that timer.
 void stop_1m(bench::job& j) {
   struct alignas(64) timer {
     std::atomic<std::uint64_t> state{0};
@@ -34,7 +34,7 @@ void stop_1m(bench::job& j) {
   });
 }
 
-// One thread that wakes 10,000 times a second. The CPU time of each.
+// One thread that wakes 10,000 times a second: the CPU time for each wake-up.
 void sleepers(bench::job& j) {
   prctl(PR_SET_TIMERSLACK, 1);
   const auto n = static_cast<std::size_t>(std::max(2.0, 4 * j.scale())) * 10'000;

@@ -17,7 +17,7 @@ void echo_on(bench::job& j, std::size_t connections, std::size_t messages) {
     std::vector<bench::samples> of(connections);
     std::vector<std::thread> clients;
     std::latch gate(1);
-    std::int64_t start = 0;  // of all: who waits for its first turn does not hide it
+    std::int64_t start = 0;  // the same for all, so that the wait for a thread's first turn counts
     for (std::size_t c = 0; c < connections; ++c) {
       clients.emplace_back([&, c] {
         gate.wait();

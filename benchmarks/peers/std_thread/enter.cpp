@@ -1,5 +1,5 @@
-// std::thread: a thread in place of each goroutine, on as many CPUs as the others have Ps. Threads being what they are,
-// the counts are smaller.
+// std::thread: a thread in place of each goroutine, on as many CPUs as the other programs have Ps. The counts are
+// smaller, since threads cost more.
 #include <sched.h>
 
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// A channel as one writes it with what the standard library has.
+// A channel as one would write it with what the standard library offers.
 #pragma once
 
 #include <condition_variable>
@@ -22,7 +22,7 @@ class queue {
     filled_.notify_one();
   }
 
-  // Nothing: it is closed, and empty.
+  // Waits for a value and returns it; nothing if the queue is closed and empty.
   std::optional<T> pop() {
     std::unique_lock lock(m_);
     filled_.wait(lock, [&] { return !values_.empty() || closed_; });

@@ -1,4 +1,4 @@
-// Sleeping, also beside eight threads that compute. The timer slack is what every thread has, 50 us.
+// Sleeping, alone and beside eight threads that compute. The timer slack is what every thread has by default, 50 us.
 #include <atomic>
 
 #include "benchmarks/peers/std_thread/sockets.hpp"
@@ -16,7 +16,7 @@ class hogs {
         while (!stop_.load(std::memory_order_relaxed)) bench::keep(0);
       });
     }
-    std::this_thread::sleep_for(20ms);  // all have begun
+    std::this_thread::sleep_for(20ms);  // until all have begun
   }
   ~hogs() {
     stop_ = true;
@@ -28,7 +28,7 @@ class hogs {
   std::vector<std::thread> all_;
 };
 
-// Calls f, which returns a time in ns, until the period is over, and at least five times.
+// Calls f until the period is over, and at least five times. f returns a time in ns.
 template <class F>
 void sample(bench::job& j, F f) {
   bench::samples times;

@@ -10,7 +10,7 @@ namespace bench {
 inline constexpr std::size_t message_size = 64;
 inline constexpr std::size_t server_buffer = 1024;  // a server does not know how long messages are
 
-// Connections to a server within this process that answers each in a thread.
+// Connections to a server within this process that answers each one in a thread of its own.
 class echo_connections {
  public:
   explicit echo_connections(std::size_t n);
@@ -24,7 +24,7 @@ class echo_connections {
   std::vector<std::thread> servers_;
 };
 
-// A message there and back.
+// Sends a message and reads it back.
 void echo(int fd);
 
 }  // namespace bench

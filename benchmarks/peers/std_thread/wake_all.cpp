@@ -7,7 +7,8 @@
 
 namespace {
 
-// A two hundredth of the others' number. What the kernel keeps for a thread is not in the memory counted here.
+// Starts a two-hundredth of what the other peers start. The memory counted here leaves out what the kernel keeps for a
+// thread.
 void wake_all(bench::job& j) {
   const std::size_t n = j.count(5000);
   std::mutex m;

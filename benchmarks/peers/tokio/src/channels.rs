@@ -1,4 +1,4 @@
-//! Tokio has no unbuffered channel: the smallest one holds a value.
+//! Tokio has no unbuffered channel: the smallest one holds one value.
 
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -21,7 +21,7 @@ async fn roundtrip(j: &mut Job) {
     });
 }
 
-/// Two tasks, each on a thread of its own: two threads that block on them.
+/// Two tasks, each on a thread of its own, which blocks on the task.
 async fn roundtrip_threads(j: &mut Job) {
     let (ping, mut pinged) = mpsc::channel(1);
     let (pong, mut ponged) = mpsc::channel(1);
@@ -61,7 +61,7 @@ async fn one_to_one(n: usize) {
     consumer.await.unwrap();
 }
 
-/// Tokio's own channels have one consumer.
+/// Uses async_channel, since Tokio's own channels have one consumer.
 async fn eight_to_eight(n: usize) {
     let (tx, rx) = async_channel::bounded(128);
     let tasks = TaskTracker::new();

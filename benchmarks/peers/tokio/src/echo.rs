@@ -22,7 +22,7 @@ async fn answer(mut stream: TcpStream) {
     }
 }
 
-/// Listens on a free port and answers every connection with what it sends, a task each.
+/// Starts a server on a free port that sends back what it receives, with one task for each connection.
 pub async fn start_echo_server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -41,14 +41,14 @@ pub async fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// A message there and back.
+/// Sends a message and reads it back.
 pub async fn echo(stream: &mut TcpStream) {
     let mut buffer = [0; MESSAGE];
     stream.write_all(&buffer).await.unwrap();
     stream.read_exact(&mut buffer).await.unwrap();
 }
 
-/// Something there and back, in a stream that is given back.
+/// Sends something on a stream, reads the answer, and returns the stream.
 pub trait Exchange: Fn(TcpStream) -> Self::Future + Copy + Send + 'static {
     type Future: Future<Output = TcpStream> + Send;
 }
@@ -58,7 +58,7 @@ impl<F: Fn(TcpStream) -> R + Copy + Send + 'static, R: Future<Output = TcpStream
 
 async fn talk_once(streams: &mut Vec<TcpStream>, n: usize, exchange: impl Exchange) -> Vec<Duration> {
     let each = (n / streams.len()).max(1);
-    // When all begin: who waits for its first turn does not hide it.
+    // All tasks count from the same start, so that the wait for a task's first turn counts.
     let (gate, start) = watch::channel(None);
     let tasks: Vec<_> = streams
         .drain(..)
@@ -87,11 +87,12 @@ async fn talk_once(streams: &mut Vec<TcpStream>, n: usize, exchange: impl Exchan
     all
 }
 
-/// Measures `exchange`, called on all of the streams at once, `full` times altogether, and how long one takes.
+/// Calls `exchange` on all streams at once, `full` times in all at scale 1. Measures the time for each call, and the
+/// percentiles of how long one takes.
 pub async fn talk(j: &mut Job, streams: &mut Vec<TcpStream>, full: usize, exchange: impl Exchange) {
     let mut times = Vec::new();
     measure!(j, j.count(full, streams.len()), n => {
-        times.clear(); // the warm-up's
+        times.clear(); // drops the times of the warm-up
         times.extend(talk_once(streams, n, exchange).await);
     });
     j.percentiles(&mut times);
@@ -108,7 +109,7 @@ pub async fn connect_all(server: SocketAddr, n: usize) -> Vec<TcpStream> {
 async fn echo_on(j: &mut Job, connections: usize, messages: usize) {
     let before = resident_bytes();
     let mut streams = connect_all(start_echo_server().await, Job::connections(connections)).await;
-    sleep(Duration::from_millis(50)).await; // all are accepted
+    sleep(Duration::from_millis(50)).await; // until all are accepted
     j.note(
         "bytes_per_connection",
         (resident_bytes() - before) as f64 / streams.len() as f64,

@@ -1,5 +1,5 @@
-//! A task that computes and never awaits keeps its worker for good, and Tokio's documentation sends such work to the
-//! threads of spawn_blocking. So the hogs are there.
+//! A task that computes and never awaits keeps its worker for good. Tokio's documentation recommends spawn_blocking for
+//! such work, so the hogs run on the threads of spawn_blocking.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,7 +31,7 @@ impl Hogs {
             .map(|_| stop.clone())
             .map(|stop| spawn_blocking(move || hog(stop)))
             .collect();
-        sleep(20 * MS).await; // all have begun
+        sleep(20 * MS).await; // until all have begun
         Hogs { stop, all }
     }
 

@@ -1,4 +1,4 @@
-//! hyper's server, and clients that send a request as it is.
+//! hyper's server, and clients that send the bytes of a prepared request.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use crate::echo::start_echo_server;
 use crate::job::{Job, Workload};
 
-/// A clock that is the same in other processes, in ns.
+/// Reads a clock that is the same in all processes, in ns.
 fn monotonic() -> i64 {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
@@ -35,7 +35,7 @@ async fn wake_idle(j: &mut Job) {
     let n = j.count(1000, 1000);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    // The same sender for all peers: it sends what time it is, once a millisecond.
+    // The sender is the same for all peers. It sends the current time once a millisecond.
     let mut other = Command::new(std::env::var("BENCH_TICKS").unwrap())
         .args(["ticks", &port.to_string(), &n.to_string()])
         .spawn()

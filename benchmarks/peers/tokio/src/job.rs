@@ -1,4 +1,4 @@
-//! One run of one workload: what it is asked for, and what it has to say. As bench::job in support/bench.hpp.
+//! One run of one workload: its parameters and its results, as bench::job in support/bench.hpp.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ pub struct Job {
     notes: Vec<(&'static str, f64)>,
 }
 
-/// measure!(job, n, k => work(k).await): times it for k = n, after a warm-up with fewer operations.
+/// measure!(job, n, k => work(k).await) times the work for k = n, after a warm-up with fewer operations.
 macro_rules! measure {
     ($job:expr, $n:expr, $k:ident => $work:expr) => {{
         let n = $n;
@@ -47,19 +47,22 @@ impl Job {
         }
     }
 
-    /// How many operations: full at scale 1, in proportion at others, a multiple of unit.
+    /// Returns the number of operations: full at scale 1, in proportion at other scales, rounded down to a multiple of
+    /// unit, but not to 0.
     pub fn count(&self, full: usize, unit: usize) -> usize {
         let n = (full as f64 * self.scale) as usize;
         unit.max(n / unit * unit)
     }
 
-    /// The same for things that need this much memory each.
+    /// The same for things that need this much memory each: no more than fit into three quarters of the memory that is
+    /// free.
     pub fn count_in_memory(&self, full: usize, bytes_each: usize) -> usize {
         self.count(full, 1)
             .min(proc_field("/proc/meminfo", "MemAvailable:") / 4 * 3 / bytes_each)
     }
 
-    /// How many connections that have both their ends in this process: `wanted`, if there are descriptors for them.
+    /// Returns how many connections can have both ends in this process: `wanted`, or fewer if the descriptors do not
+    /// suffice. Raises the limit on descriptors as far as it may.
     pub fn connections(wanted: usize) -> usize {
         unsafe {
             let mut files = std::mem::zeroed();
@@ -86,14 +89,14 @@ impl Job {
         self.note("cpu_ns_per_op", cpu / n as f64);
     }
 
-    /// Reports percentiles; the median stands for ns_per_op.
+    /// Reports percentiles, and the median as ns_per_op.
     pub fn report(&mut self, samples: &mut [Duration]) {
         self.percentiles(samples);
         self.ns_per_op = samples[samples.len() / 2].as_nanos() as f64;
         self.ops = samples.len();
     }
 
-    /// Reports percentiles beside what was measured.
+    /// Reports percentiles in addition to what was measured.
     pub fn percentiles(&mut self, samples: &mut [Duration]) {
         samples.sort_unstable();
         let percentile = |p: f64| {
@@ -128,19 +131,19 @@ fn usage() -> libc::rusage {
     }
 }
 
-/// CPU time of all threads of this process, user and system.
+/// Returns the CPU time of all threads of this process, user and system.
 fn cpu_time() -> Duration {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut t) };
     Duration::new(t.tv_sec as u64, t.tv_nsec as u32)
 }
 
-/// Memory of this process that is in RAM.
+/// Returns how much memory of this process is resident, in bytes.
 pub fn resident_bytes() -> usize {
     proc_field("/proc/self/smaps_rollup", "Rss:")
 }
 
-/// A line "Name:   123 kB" of a file in /proc, in bytes.
+/// Returns the number in a line "Name:   123 kB" of a file in /proc, in bytes. `name` includes the colon.
 fn proc_field(file: &str, name: &str) -> usize {
     let text = std::fs::read_to_string(file).expect(file);
     let line = text.lines().find_map(|line| line.strip_prefix(name)).expect(name);
@@ -151,7 +154,7 @@ fn proc_field(file: &str, name: &str) -> usize {
         * 1024
 }
 
-/// Random numbers, the same ones each time (Park and Miller's).
+/// Random numbers by Park and Miller's method: the same ones in every run.
 pub struct Random(pub u64);
 
 impl Random {

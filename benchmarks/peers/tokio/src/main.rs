@@ -43,8 +43,8 @@ const ALL: &[&[Workload]] = &[
     yields::HERE,
 ];
 
-/// On one thread its scheduler without locks and without stealing: faster there, but for what wants the youngest task
-/// to run first, which only the other one does.
+/// On one thread, uses Tokio's current-thread scheduler: it has no locks and no stealing, and is faster there. The
+/// exception is fib: it wants the youngest task to run first, which only the multi-thread scheduler does.
 fn runtime(workload: &str, procs: usize) -> Runtime {
     let mut builder = match procs {
         1 if workload != "fib" => Builder::new_current_thread(),
@@ -73,7 +73,7 @@ fn main() -> ExitCode {
     let mut job = Job::new(name, procs, args.get(3).map_or(1.0, |s| s.parse().expect("a scale")));
     let run = *run;
     let runtime = runtime(name, procs);
-    // As a task: what block_on runs itself does not run on one of the workers.
+    // The workload runs as a task, since what block_on runs itself does not run on one of the workers.
     let job = runtime.block_on(async {
         let whole = tokio::spawn(async move {
             run(&mut job).await;

@@ -26,7 +26,7 @@ async fn select_4(j: &mut Job) {
     black_box(sum);
 }
 
-/// Tokio has a call of its own for this.
+/// Tokio has a function of its own for this, try_recv().
 async fn select_default(j: &mut Job) {
     let (_tx, mut rx) = channel::<usize>(1);
     measure!(j, j.count(20_000_000, 1), n => for _ in 0..n {

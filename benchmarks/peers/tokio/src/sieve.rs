@@ -1,4 +1,4 @@
-//! A chain of tasks; the channels hold a value each, as Tokio has no unbuffered ones.
+//! A chain of tasks. Each channel holds one value, since Tokio has no unbuffered ones.
 
 use tokio::sync::mpsc::{channel, Receiver, Sender};
 
@@ -20,7 +20,7 @@ async fn filter(mut from: Receiver<usize>, to: Sender<usize>, prime: usize) {
     }
 }
 
-/// How many values go through all the channels until the last of that many primes is known.
+/// Returns how many values go through the channels, all together, until the last of that many primes is known.
 fn hops(primes: usize) -> usize {
     let mut known = Vec::new();
     let mut n = 0;

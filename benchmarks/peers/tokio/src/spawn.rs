@@ -33,7 +33,7 @@ async fn spawn_batch(j: &mut Job) {
 
 async fn wait_group(j: &mut Job) {
     let tasks = TaskTracker::new();
-    tasks.close(); // wait() returns whenever none is left
+    tasks.close(); // so that wait() returns whenever no task is left
     measure!(j, j.count(2_000_000, BATCH), n => for _ in 0..n.div_ceil(BATCH) {
         for _ in 0..BATCH {
             tasks.spawn(async {});

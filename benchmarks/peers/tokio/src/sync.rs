@@ -1,4 +1,5 @@
-//! The mutexes are the standard library's: Tokio's documentation sends those to them who do not await while they hold one.
+//! The mutexes are the standard library's. Tokio's documentation recommends them for code that does not await while it
+//! holds one.
 
 use std::hint::black_box;
 use std::sync::{Arc, Mutex, RwLock};
@@ -27,7 +28,7 @@ async fn mutex_64(j: &mut Job) {
     measure!(j, j.count(10_000_000, 64), n => one_mutex(n).await);
 }
 
-/// One in 16 writes.
+/// One operation in 16 writes, the others read.
 async fn read_and_write(n: usize) {
     let counter = Arc::new(RwLock::new(0));
     let tasks = TaskTracker::new();
@@ -51,7 +52,7 @@ async fn rwmutex_64(j: &mut Job) {
     measure!(j, j.count(5_000_000, 64), n => read_and_write(n).await);
 }
 
-/// Tokio has no condition variable: a Notify beside a mutex that is held only to look.
+/// Tokio has no condition variable. Each task has a Notify, and the mutex is held only to read or to change `turn`.
 async fn turns(n: usize) {
     let turn = Arc::new(Mutex::new(0));
     let changed = Arc::new([Notify::new(), Notify::new()]);

@@ -1,5 +1,5 @@
-//! A Sleep of Tokio's is not among the timers before it is polled for the first time. Where a timer is to be among them
-//! without anybody waiting for it, it is polled once.
+//! Tokio registers a Sleep as a timer when it is polled for the first time. A workload that needs a registered timer
+//! for which nobody waits polls it once (arm).
 
 use std::future::{poll_fn, Future};
 use std::hint::black_box;
@@ -34,7 +34,7 @@ async fn on_each_proc<F: Future<Output = ()> + Send + 'static>(procs: usize, wor
     tasks.wait().await;
 }
 
-/// What a timeout costs whose operation is ready at once.
+/// The cost of a timeout whose operation is ready at once: the timer is dropped before it is registered.
 async fn create_stop(j: &mut Job) {
     let procs = j.procs;
     measure!(j, j.count(2_000_000, procs), n => on_each_proc(procs, || async move {
@@ -54,7 +54,7 @@ async fn after_func_stop(j: &mut Job) {
     }).await);
 }
 
-/// One that is among the timers: another cannot be reset.
+/// Resets a timer that is registered: the first reset() of any other one would register it.
 async fn reset(j: &mut Job) {
     let procs = j.procs;
     measure!(j, j.count(5_000_000, procs), n => on_each_proc(procs, || async move {
@@ -94,7 +94,7 @@ async fn stop_1m(j: &mut Job) {
     j.stop(n);
 }
 
-/// A function to be called later is a task that sleeps first.
+/// In Tokio, a function to be called later is a task that sleeps first.
 async fn after_func_1m(j: &mut Job) {
     let n = j.count_in_memory(1_000_000, 12 * 1024);
     let mut random = Random(3);

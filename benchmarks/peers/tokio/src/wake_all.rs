@@ -18,7 +18,7 @@ async fn wake_all(j: &mut Job) {
     for _ in 0..n {
         let (gate, arrived) = (gate.clone(), arrived.clone());
         tasks.spawn(async move {
-            let opened = gate.notified(); // counts from here on
+            let opened = gate.notified(); // from here on it does not miss notify_waiters()
             arrived.fetch_add(1, Ordering::Relaxed);
             opened.await;
         });
@@ -26,7 +26,7 @@ async fn wake_all(j: &mut Job) {
     while arrived.load(Ordering::Relaxed) < n {
         yield_now().await;
     }
-    yield_now().await; // the last ones wait
+    yield_now().await; // so that the last ones wait
     j.note("created_ns", started.elapsed().as_nanos() as f64 / n as f64);
     j.note("bytes_per_parked", (resident_bytes() - before) as f64 / n as f64);
     tasks.close();

@@ -107,7 +107,7 @@ class ParkedUnwinder(Unwinder):
     def run(self, goroutine, command):
         registers = goroutine.resume_registers()
         if not registers:
-            print("    it has not begun")
+            print("    it has not started yet")
             return
         gdb.newest_frame().select()
         machine = gdb.newest_frame().architecture().name()
@@ -149,7 +149,7 @@ class GoroutineCommand(gdb.Command):
     def invoke(self, arg, _from_tty):
         which, _, command = arg.partition(" ")
         if not command:
-            raise gdb.GdbError(self.__doc__)
+            raise gdb.GdbError(f"usage: {self.__doc__}")
         chosen = [g for g in goroutines() if which in ("all", str(g.id), g.name)]
         if not chosen:
             raise gdb.GdbError(f"there is no goroutine {which}")

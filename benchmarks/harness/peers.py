@@ -41,7 +41,7 @@ def output(command, **options):
 def build_cpp(folder):
     """Brings the benchmarks of a meson build folder up to date."""
     if not (folder / "build.ninja").exists():
-        raise Failure(f"{folder} is no build folder: ./dev bench makes one, or --build names another")
+        raise Failure(f"{folder} is not a build folder: ./dev bench makes one, or --build names another")
     targets = [
         line.split(":")[0]
         for line in output(["ninja", "-C", folder, "-t", "targets", "all"]).splitlines()

@@ -268,7 +268,7 @@ def losses(all_lines, peers):
         )
     first = [x for x in all_lines if x.misses_first]
     if first:
-        text.append("Short of the first milestone's half of Go's: " + "; ".join(name(x) for x in first) + ".\n")
+        text.append("Slower than the first milestone, half of Go's time: " + "; ".join(name(x) for x in first) + ".\n")
     return "\n".join(text)
 
 
@@ -299,7 +299,7 @@ def conditions(data):
         text.append(f"- run before all else on the machine (--priority); {other}")
     elif data["other_load"] > 0.05:
         text.append(
-            f"- **noisy**: {other}. Times then say little, ratios more, ratios of CPU time most."
+            f"- **noisy**: {other}. Trust ratios of CPU time most, ratios of time less, and times least."
             " As root, --priority helps."
         )
     return "\n".join(text)
@@ -335,7 +335,7 @@ def page(data):
             means(all_lines, peers) + "\n",
             losses(all_lines, peers),
             "### All\n",
-            "In brackets: weft's part of it.\n",
+            "In brackets: weft's value divided by the peer's.\n",
             table(head, body),
             "",
             conditions(data),

@@ -133,13 +133,15 @@ ROWS = [
 ]
 
 WORKLOADS = list(dict.fromkeys(row.workload for row in ROWS))
-# The workloads that `quick` leaves out, since they take long or are much like another one.
+# The workloads that `quick` leaves out, since they take long, are much like another one, or say something else when
+# they are small.
 SLOW = {
     "wait_group",
     "roundtrip_threads",
     "timer_stop_1m",
     "after_func_stop",
     "after_func_reset",
+    "sleep_1m",
     "sleepers",
     "sleepers_short",
     "late_50us",

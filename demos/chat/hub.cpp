@@ -92,7 +92,7 @@ void hub::on_tick() {
     client& who = c->second;
     const auto silent = now - who.last_heard;
     if (silent >= idle_limit_) {
-      remove(c, "* You were silent for too long. Goodbye.", "fell asleep");
+      remove(c, "* You were silent for too long. Goodbye.", "was silent for too long");
     } else if (silent >= idle_limit_ / 2 && !who.asked) {
       who.asked = true;
       tell(who, "* Are you still there? Say something, or you will be disconnected.");
@@ -117,7 +117,7 @@ void hub::command(client_map::iterator c, std::string_view line) {
   if (name == "/rooms") return list_rooms(who);
   if (name == "/help") return tell(who, help);
   if (name == "/quit") return remove(c, "* Goodbye.", "left");
-  tell(who, "* There is no " + std::string(name) + "; /help tells what there is.");
+  tell(who, "* There is no command " + std::string(name) + "; /help lists the commands.");
 }
 
 void hub::rename(client& c, std::string_view nick) {

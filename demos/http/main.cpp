@@ -28,10 +28,10 @@ int main(int argc, char** argv) try {
   demo::add_seconds(app, "--request-timeout", settings.request_timeout, "Seconds a request may take to come in");
   demo::add_seconds(app, "--idle-timeout", settings.idle_timeout, "Seconds a connection may be without a request");
   demo::add_seconds(app, "--write-timeout", settings.write_timeout, "Seconds a client may take to accept a write");
-  app.add_option("--max-head", settings.size.head, "Bytes of a request's head")
+  app.add_option("--max-head", settings.size.head, "Largest head of a request, in bytes")
       ->capture_default_str()
       ->check(CLI::Range(256, static_cast<int>(http::connection::buffer_size) - 1));
-  app.add_option("--max-body", settings.size.body, "Bytes of a request's body")
+  app.add_option("--max-body", settings.size.body, "Largest body of a request, in bytes")
       ->capture_default_str()
       // The range is one of signed numbers: as an unsigned one, "-1" would be a large number and be accepted.
       ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()));

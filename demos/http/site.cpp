@@ -59,7 +59,7 @@ std::string stats_json() {
 }  // namespace
 
 void site::answer(const request& r, response_writer& out, const stop_stages& stop) const {
-  if (r.verb == method::other) return out.send_error(405, "GET and HEAD are what this server knows");
+  if (r.verb == method::other) return out.send_error(405, "this server answers only GET and HEAD");
   if (r.path == "/") return out.send(200, text, "Hello, World!\n");
   if (r.path == "/json") return out.send(200, json, hello_json());
   if (r.path == "/sleep") return sleep(r, out, stop);
@@ -82,7 +82,7 @@ void site::sleep(const request& r, response_writer& out, const stop_stages& stop
   bool cut_short = false;
   weft::select(weft::on_timeout(std::chrono::milliseconds(ms)),
                weft::on_recv(stop.over.done(), [&] { cut_short = true; }));
-  if (cut_short) return out.send_error(503, "the server stops");
+  if (cut_short) return out.send_error(503, "the server is shutting down");
   out.send(200, text, "slept " + std::to_string(ms) + " ms\n");
 }
 

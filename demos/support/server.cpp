@@ -21,7 +21,7 @@ namespace {
 
 // Checks of arguments. Each returns what is wrong with its argument, or an empty text if nothing is.
 std::string check_host(const std::string& text) {
-  return text.empty() ? "an address is needed; 0.0.0.0 or :: is all of them" : "";
+  return text.empty() ? "the address must not be empty; 0.0.0.0 and :: stand for all addresses" : "";
 }
 
 std::string check_seconds(const std::string& text) {

@@ -40,7 +40,7 @@ fn hops(primes: usize) -> usize {
 }
 
 async fn sieve(j: &mut Job) {
-    let primes = j.count(1000, 1);
+    let primes = 1000;
     let n = hops(primes);
     j.start();
     let (tx, mut rx) = channel(1);

@@ -38,7 +38,7 @@ def mutants(root):
         if not (root / source).exists():
             yield f"tests/mutants/list: {name}: there is no {source}"
         changed = subprocess.run(["sed", script, root / file], capture_output=True, text=True)
-        if changed.returncode != 0 or changed.stdout.split() == (root / file).read_text().split():  # but for blanks
+        if changed.returncode != 0 or changed.stdout.split() == (root / file).read_text().split():  # except for blanks
             yield f"tests/mutants/list: {name} changes nothing in {file} {changed.stderr.strip()}"
 
 

@@ -1,5 +1,5 @@
-// What is allocated for a wait: nothing for a sleep, a deadline or another setting, one block for a timer or a function
-// that is called later; and what is used over again.
+// Counts the allocations of a wait: none for a sleep, for a deadline or for setting a timer anew, one block for a
+// timer, at most one for a function that is called later. Also checks which memory is used again.
 #include "tests/go/helpers.hpp"
 #include "tests/support/catch.hpp"
 
@@ -25,9 +25,9 @@ void* allocate(std::size_t size, std::size_t align) {
 
 template <class F>
 int allocations_of(F f) {
-  for (int i = 0; i < 8; ++i) f();  // the heap's array, a stack, a goroutine's header
+  for (int i = 0; i < 8; ++i) f();  // allocates what is kept: the heap's array, a stack, a goroutine's header
   int least = std::numeric_limits<int>::max();
-  for (int i = 0; i < 5; ++i) {  // the scheduler may start a thread meanwhile
+  for (int i = 0; i < 5; ++i) {  // the least of five counts: the scheduler may start a thread meanwhile
     int before = allocations.load();
     f();
     least = std::min(least, allocations.load() - before);
@@ -52,7 +52,7 @@ TEST_CASE("waiting allocates nothing, a channel's timer once, an after_func at m
     CHECK(allocations_of([] { weft::sleep_until(std::chrono::steady_clock::now() + 1ms); }) == 0);
     CHECK(allocations_of([] { weft::timer t(1h); }) == 1);
     CHECK(allocations_of([] { weft::after(1ms).recv(); }) == 1);
-    // Its memory is of a kind that is kept (sched/blocks.hpp), unless the closure is large.
+    // after_func uses memory of a kind that is kept for reuse (sched/blocks.hpp), unless the closure is large.
     CHECK(allocations_of([] { weft::after_func(1h, [] {}).stop(); }) == 0);
     CHECK(allocations_of([] {
             std::atomic<bool> called{false};
@@ -90,7 +90,7 @@ TEST_CASE("tasks and waits with a limit use the memory of earlier ones") {
             for (auto& t : tasks) t = weft::spawn([] { return 1; });
             for (auto& t : tasks) CHECK(t.join() == 1);
           }) == 0);
-    // One whose result is too large.
+    // A task whose result is too large for memory that is kept.
     CHECK(allocations_of([] { weft::spawn([] { return std::array<char, 200>(); }).join(); }) == 1);
   });
 }

@@ -1,4 +1,4 @@
-// asio_test.cpp with Boost's headers first: it has to compile.
+// Includes Boost's headers before weft's; asio_test.cpp has the opposite order. This only has to compile.
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/http.hpp>

@@ -1,4 +1,5 @@
-// The streams as Boost.Asio's and Beast's. weft's header comes first here, Boost's in asio_include_order.cpp.
+// weft's streams used as streams of Boost.Asio and Beast. Here weft's header comes first; in asio_include_order.cpp,
+// Boost's do.
 #include <weft/weft.hpp>
 
 #include <boost/asio/buffer.hpp>
@@ -44,7 +45,7 @@ static_assert(beast::is_sync_stream<unix_stream>::value);
 static_assert(!beast::is_async_read_stream<tcp_stream>::value && !beast::is_async_write_stream<tcp_stream>::value);
 static_assert(std::is_same_v<beast::lowest_layer_type<ws::stream<tcp_stream>>, tcp_stream>);
 
-// What is const cannot be read into.
+// A const buffer cannot be read into.
 template <class B>
 concept can_be_read_into = requires(tcp_stream& s, const B& b, error_code& ec) {
   s.read_some(b);
@@ -54,7 +55,7 @@ static_assert(can_be_read_into<asio::mutable_buffer> && can_be_read_into<std::ve
 static_assert(!can_be_read_into<asio::const_buffer> && !can_be_read_into<std::vector<asio::const_buffer>>);
 static_assert(!can_be_read_into<std::vector<std::string>> && !can_be_read_into<int>);
 
-// Of one's own, as the elements of Asio's sequences may be.
+// A buffer type of the user's own, which Asio's sequences may have as elements.
 struct text {
   std::string s;
   operator asio::const_buffer() const { return asio::buffer(s); }
@@ -118,7 +119,7 @@ TEST_CASE("asio: sequences of buffers") {
     CHECK(x[0] == 'a');
     CHECK(std::string(y, 3) == "bcd");
 
-    // Views whose iterators make their buffers as they go.
+    // Views whose iterators create the buffers on the fly.
     CHECK(c.near.write_some(beast::buffers_cat(asio::buffer("one", 3), three), ec) == 7);
     CHECK(read_some(c.far) == "oneabcd");
     CHECK(c.near.write_some(beast::buffers_prefix(3, three)) == 3);
@@ -128,14 +129,14 @@ TEST_CASE("asio: sequences of buffers") {
     CHECK(c.near.write_some(suffix) == 1);
     CHECK(read_some(c.far) == "d");
 
-    // What only turns into a buffer.
+    // Elements that are not buffers but convert to one.
     CHECK(c.near.write_some(text{"text"}) == 4);
     CHECK(c.near.write_some(std::vector<text>{{"a"}, {""}, {"line"}}, ec) == 5);
     std::array<char, 9> all;
     CHECK(asio::read(c.far, asio::buffer(all)) == 9);
     CHECK(std::string(all.data(), 9) == "textaline");
 
-    // More than one attempt takes, and than the socket does.
+    // More than one attempt takes, and more than the socket holds.
     beast::multi_buffer in;
     std::string bytes(3'000'000, 'm');
     auto reader = weft::spawn({.stack_size = stack}, [&] { return asio::read(c.far, in.prepare(bytes.size())); });

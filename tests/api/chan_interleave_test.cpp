@@ -1,14 +1,14 @@
-// Channels and select through their interleavings. chan.cpp and select.cpp are compiled into this test; in place of the
-// scheduler are a park and a ready that sleep and wake in the model of a futex. The commit step of a park is a thread
-// of its own, as the goroutine may go on while it runs, and so is a time limit, which passes at any moment.
+// Channels and select through their interleavings. chan.cpp and select.cpp are compiled into this test. In place of the
+// scheduler, `park` and `ready` sleep and wake by the modelled futex. The commit step of a park runs on a thread of its
+// own, as the goroutine may go on while the step still runs. So does a time limit, which may pass at any moment.
 //
-// Who is served when is seen where values are moved, which is under the channel's lock:
-//   - a value leaves its sender once, and comes to one receiver, or is left in the buffer;
-//   - of the cases of a select one is done, the one that it returns;
-//   - who waits is served in the order in which they came, and nobody who came later is served before them.
-// A wake-up that is lost is a deadlock.
+// The test sees who is served, and when, where values are moved, which is under the channel's lock. It checks:
+//   - A value leaves its sender once, and comes to one receiver or stays in the buffer.
+//   - Of the cases of a select, one is done: the one that it returns.
+//   - Waiters are served in the order in which they came, and nobody who came later is served before them.
+// A lost wake-up shows as a deadlock.
 //
-// Kills these mutants (tests/mutants): select-*, and chan-* but for those that go/chan and go/select kill.
+// Kills these mutants (tests/mutants): select-*, and chan-* except for those that go/chan and go/select kill.
 
 #include "api/src/chan_core.hpp"
 #include "tests/support/catch.hpp"
@@ -35,19 +35,19 @@ struct goroutine : G {
   P p{0};
   M m;
   int sleeps = 0, wakes = 0;
-  // Of the present call:
-  int place = 0;  // among all that came to wait, in this order; 0: it has not waited
+  // Of the current call:
+  int place = 0;  // its number among all waits, in the order in which they began; 0: it has not waited
   wait_ticket ticket = no_ticket;
-  int served = 0;  // cases
+  int served = 0;  // how many of its cases
 
-  // Waits for somebody to end its wait. By who holds a lock of its channels.
+  // True if the goroutine waits for somebody to end its wait. Called by the holder of the lock of one of its channels.
   bool can_be_claimed() const {
     if (place == 0 || served != 0) return false;
     return ticket == no_ticket ? wakes != sleeps : wake.load(relaxed) == ticket << 1;
   }
 };
 
-// A send, a receive, or such a case of a select.
+// A send or a receive, or a case of a select that is one.
 struct operation {
   int value;
   chan_core* c;
@@ -112,10 +112,10 @@ class world {
     chan_close(channels[channel]);
   }
   bool waits(std::size_t who) const { return goroutines_[who]->sleeps > 0; }
-  // A limit that passes at any moment, or at once.
+  // A time limit that passes at any moment, or has passed at once.
   std::int64_t some_time() { return threads.random().below(4) == 0 ? dont_wait : 1; }
 
-  // "": all went well.
+  // Returns "", or what went wrong.
   std::string run() {
     std::string wrong = threads.run();
     if (!wrong.empty()) return wrong;
@@ -128,7 +128,7 @@ class world {
     return sent == received + buffered ? "" : "a value is lost";
   }
 
-  // --- for what stands in place of the scheduler
+  // --- for what replaces the scheduler
 
   goroutine& present() { return *goroutines_[interleaving::current()]; }
 
@@ -174,7 +174,7 @@ class world {
     return nullptr;
   }
 
-  // Under its channel's lock.
+  // Called under the lock of o's channel.
   void serve(operation& o) {
     interleaving::check(!o.over, "served after its end");
     interleaving::check(!o.done, "served twice");
@@ -187,7 +187,7 @@ class world {
       last = o.by->place;
       return;
     }
-    // By index: where can_be_claimed loads, another goroutine may add to operations_.
+    // By index: can_be_claimed loads an atomic, and there another goroutine may add to operations_.
     for (std::size_t i = 0; i < operations_.size(); ++i) {
       const operation& other = operations_[i];
       bool waits = !other.over && other.c == o.c && other.send == o.send && other.by->can_be_claimed();
@@ -213,7 +213,7 @@ class world {
   }
 
   std::vector<std::unique_ptr<goroutine>> goroutines_;
-  std::deque<operation> operations_;  // they stay where they are
+  std::deque<operation> operations_;  // a deque: elements stay where they are
   int values_ = 0, places_ = 0;
   std::array<bool, 2> closing_{};
   int last_place_[2][2] = {};
@@ -382,7 +382,7 @@ TEST_CASE("channels: while a value is taken and a sender that waits is let in, t
   }
 }
 
-// Words, which are not moved by a function: what was served is not seen here, what came out is.
+// Words are not moved by a function. So this test does not see who is served, only which values come out.
 TEST_CASE("channels: words, senders and receivers in a hurry, and a close") {
   for (std::uint64_t seed = 0; seed < seeds(5000); ++seed) {
     world w(seed, 0);
@@ -454,8 +454,8 @@ TEST_CASE("channels: words meet selects that wait for two of them") {
   }
 }
 
-// "looks": each does something, and then looks whether the other one has. Stores may be seen late (keep_stores), but
-// one of the two sees the other's.
+// "looks": each goroutine does something, and then looks whether the other one has done so. Stores may be seen late
+// (keep_stores), but at least one of the two must see what the other did.
 TEST_CASE("channels: what has returned no later look misses") {
   for (std::uint64_t seed = 0; seed < seeds(12000); ++seed) {
     world w(seed, 0);
@@ -473,15 +473,15 @@ TEST_CASE("channels: what has returned no later look misses") {
         int mine = 0;
         chan_status s;
         switch (what) {
-          case 0:  // a value, and is there one?
+          case 0:  // sends a value, then looks for the other's
             (void)chan_send(c[i], &mine, wait_forever);
             s = chan_recv(c[1 - i], &mine, dont_wait);
             break;
-          case 1:  // room, and is there some?
+          case 1:  // makes room, then looks for the other's
             (void)chan_recv(c[i], &mine, wait_forever);
             s = chan_send(c[1 - i], &mine, dont_wait);
             break;
-          default:  // the end, and has it come?
+          default:  // closes, then looks for the other's close
             chan_close(c[i]);
             s = chan_recv(c[1 - i], &mine, dont_wait);
         }
@@ -529,7 +529,7 @@ TEST_CASE("select: with a default, too, all cases are looked at at once") {
     w.go([&] {
       w.send(0);
       ready = true;
-      // Now one of the two has a value, at any time.
+      // From here on, one of the two channels has a value at any time.
       w.send(1);
       w.recv(0);
     });
@@ -537,7 +537,7 @@ TEST_CASE("select: with a default, too, all cases are looked at at once") {
       interleaving::wait_until([&] { return ready; });
       select_outcome r = w.select({recv_from(1), recv_from(0)}, dont_wait);
       interleaving::check(r.status == chan_status::done, "told that nothing is ready");
-      (void)w.send(0, dont_wait);  // in place of what it may have taken from the other one
+      (void)w.send(0, dont_wait);  // in place of the value that select may have taken from channel 0
     });
     INFO("seed " << seed);
     REQUIRE(w.run() == "");

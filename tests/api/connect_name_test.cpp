@@ -1,4 +1,5 @@
-// Connecting to a name that has several addresses, the first of which does not answer. The names are ours.
+// Connects to a name that has several addresses, the first of which does not answer. The test replaces the lookup of
+// names (getaddrinfo).
 
 #include "tests/support/catch.hpp"
 
@@ -26,13 +27,13 @@ sockaddr_in address_of(const char* host, std::uint16_t port) {
   return a;
 }
 
-// What every name has.
+// Every name has these two addresses.
 constexpr const char* dead = "127.0.0.2";
 constexpr const char* alive = "127.0.0.1";
 sockaddr_in found[2];
 addrinfo results[2];
 
-// Listens, and has no room for one more connection.
+// A listener that has no room for one more connection.
 class full {
  public:
   explicit full(std::uint16_t port) : at_(address_of(dead, port)) {

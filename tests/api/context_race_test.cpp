@@ -1,5 +1,6 @@
-// Contexts with real threads for ThreadSanitizer: what was done before the cancel is seen by who sees the context
-// cancelled, and who drops the last handle may destroy it. Kills the mutants context-*-relaxed.
+// Contexts under ThreadSanitizer, with real threads: a thread that sees a context cancelled also sees what was done
+// before the cancel, and the thread that drops the last handle may destroy the context. Kills the mutants
+// context-*-relaxed.
 
 #include "tests/support/hand_over.hpp"
 

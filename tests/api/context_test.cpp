@@ -56,7 +56,7 @@ std::string what(const std::exception_ptr& e) {
 [[maybe_unused]] void take(const weft::context&) {}
 weft::cancellable make() { return weft::with_cancel(weft::background()); }
 
-// Part of a temporary, `ctx` cannot be used; part of a variable, it can.
+// As part of a temporary, `ctx` cannot be used. As part of a variable, it can.
 using temporary_ctx = decltype((weft::with_cancel(weft::background()).ctx));
 using variable_ctx = decltype((std::declval<weft::cancellable&>().ctx));
 static_assert(!std::is_convertible_v<temporary_ctx, weft::context>);
@@ -69,7 +69,7 @@ concept has_done = requires(T&& t) {
   std::forward<T>(t).done();
 };
 static_assert(!has_done<temporary_ctx> && has_done<variable_ctx> && has_done<weft::context>);
-static_assert(std::is_same_v<decltype((make().ctx)), temporary_ctx>);  // of any function, not only ours
+static_assert(std::is_same_v<decltype((make().ctx)), temporary_ctx>);  // whatever function returned it
 template <class... A>
 concept can_go = requires(A&&... a) {
   weft::go(take, std::forward<A>(a)...);
@@ -138,7 +138,7 @@ TEST_CASE("context: cancelling goes down, not up") {
   cancel_top();
   cancel_top();
   REQUIRE(canceled(right));
-  auto [late, cancel_late] = weft::with_cancel(right);  // below a cancelled one
+  auto [late, cancel_late] = weft::with_cancel(right);  // below a context that is cancelled already
   REQUIRE(canceled(late));
 }
 
@@ -148,7 +148,7 @@ TEST_CASE("context: cancel cancels when it is destroyed; handles share") {
     auto c = weft::with_cancel(weft::background());
     kept = c.ctx;
     auto moved = std::move(c.cancel);
-    c.cancel();  // empty now
+    c.cancel();  // does nothing: it was moved from
     REQUIRE(active(kept));
   }
   REQUIRE(canceled(kept));
@@ -308,7 +308,7 @@ TEST_CASE("context: stop tokens") {
   });
   std::stop_callback on_stop_below(token, [&, &again = cancel_top] {
     ++called;
-    again();  // from within
+    again();  // from within a callback
   });
   cancel_top();
   REQUIRE(called == 2);
@@ -332,7 +332,7 @@ TEST_CASE("context: who asks a cancelled context for a stop_token does not run t
   auto [top, cancel] = weft::with_cancel(weft::background());
   auto below = weft::with_cancel(top);
   std::vector<std::thread::id> called_by;
-  // The one that is called first asks when the other one is still to be called.
+  // The callback that runs first asks for a stop_token while the other one is still to be called.
   auto ask = [&, &top = top] {
     called_by.push_back(std::this_thread::get_id());
     std::thread([&] {
@@ -347,7 +347,7 @@ TEST_CASE("context: who asks a cancelled context for a stop_token does not run t
 }
 
 TEST_CASE("context: who calls stop callbacks keeps its thread until they are done") {
-  // Long enough to lose its P, and to be asked to give way.
+  // Takes so long that the goroutine loses its P, and is asked to give way.
   auto call_weft = [] {
     weft::chan<int> c{1};
     for (auto end = steady::now() + 50ms; steady::now() < end;) {
@@ -474,7 +474,7 @@ TEST_CASE("context: a second cancel() returns when all below is cancelled, and i
       auto second = weft::spawn([&, &middle = middle, &cancel = cancel_middle] {
         while (round % 2 == 0 ? !middle.err() : channel.try_recv() != weft::recv_result::closed) weft::yield();
         cancel();
-        wrong += last.try_recv() != weft::recv_result::closed;  // first: what follows waits for the lock
+        wrong += last.try_recv() != weft::recv_result::closed;  // first: the checks that follow wait for the lock
         for (auto& c : below) wrong += !canceled(c.ctx);
         wrong += channel.try_recv() != weft::recv_result::closed;
         below.back().cancel();

@@ -1,4 +1,4 @@
-// What libraries need of a stack fits into one of the default size.
+// What common libraries need of a stack fits into one of the default size.
 #include "tests/go/helpers.hpp"
 #include "tests/support/catch.hpp"
 
@@ -102,7 +102,7 @@ TEST_CASE("a TLS handshake fits into the default stack") {
   weft::run([] {
     weft::spawn([] {
       ssl_context to_serve = make_server(), to_ask(SSL_CTX_new(TLS_client_method()));
-      // The client looks at the certificate, and takes any.
+      // The client checks the certificate, and accepts any.
       SSL_CTX_set_verify(to_ask.get(), SSL_VERIFY_PEER, [](int, X509_STORE_CTX*) { return 1; });
       ssl_connection server(SSL_new(to_serve.get())), client(SSL_new(to_ask.get()));
       BIO *servers = nullptr, *clients = nullptr;

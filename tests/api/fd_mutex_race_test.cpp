@@ -1,5 +1,5 @@
-// fd_mutex with real threads for ThreadSanitizer: what was done in one call on a descriptor is seen by the next one,
-// and by who closes it. Kills the mutants fd-*-relaxed.
+// fd_mutex under ThreadSanitizer, with real threads: what one call on a descriptor did is visible to the next one, and
+// to the call that closes the descriptor. Kills the mutants fd-*-relaxed.
 
 #include "api/src/net/fd_mutex.hpp"
 #include "tests/support/hand_over.hpp"

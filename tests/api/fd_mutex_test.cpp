@@ -1,4 +1,4 @@
-// Who uses a descriptor, and who is the last: many calls, and one that closes in the middle of them.
+// Many calls use a descriptor while one closes it: each gets its turn or is refused, and exactly one is the last.
 #include "api/src/net/fd_mutex.hpp"
 #include "runtime/thread.hpp"
 #include "tests/support/catch.hpp"
@@ -37,11 +37,11 @@ struct object {
         ++refused_waiting;
         count(mutex.exit());
         return;
-      case entry::inherited: ++faults; break;  // nobody is left behind here
+      case entry::inherited: ++faults; break;  // no run() has left a call behind here
       case entry::entered: break;
     }
     ++entered;
-    if (last != 0 || ++in != 1) ++faults;  // nobody is inside after the last, and one at a time
+    if (last != 0 || ++in != 1) ++faults;  // no call is inside after the last one, and only one at a time
     if (yields) weft::yield();
     --in;
     count(mutex.unlock(s));
@@ -76,7 +76,7 @@ TEST_CASE("one at a time, and exactly one is the last") {
       REQUIRE(!o.mutex.close(false));
       REQUIRE(!o.mutex.enter());
     }
-    CHECK(waited > 0);  // the interesting case did happen
+    CHECK(waited > 0);  // the interesting case, a close while a call waits, did happen
   });
 }
 

@@ -53,7 +53,7 @@ struct pipe_pair {
   }
 };
 
-// Which bytes are written.
+// How many bytes of each kind of buffer are written.
 constexpr std::size_t size_of(weft::io::const_buffer b) { return b.size(); }
 constexpr char unterminated[] = {'a', 'b', 'c'};
 constexpr char with_room[8] = "ab";
@@ -164,8 +164,8 @@ TEST_CASE("a descriptor closed while somebody waits for it, and its number used 
     auto waiting = weft::spawn([=] { return wait_readable(fds[0], steady::now() + 50ms); });
     weft::sleep(5ms);
     ::close(fds[0]);
-    ::close(fds[1]);                               // hangs up the copy that is waited for
-    auto [a, b] = weft::net::unix_stream::pair();  // takes the numbers
+    ::close(fds[1]);                               // hangs up the copy on which the goroutine waits
+    auto [a, b] = weft::net::unix_stream::pair();  // takes the two numbers
     CHECK(!waiting.join());
     auto reader = weft::spawn([&a = a] {
       char c[1];
@@ -228,7 +228,7 @@ TEST_CASE("waiting from a thread that weft did not start") {
     other = std::thread([&] {
       try {
         ec = wait_readable(p.out);
-      } catch (const std::logic_error&) {  // it comes when there is no runtime any more
+      } catch (const std::logic_error&) {  // the call began after the end of run()
         ec = std::make_error_code(std::errc::operation_canceled);
       }
     });
@@ -239,8 +239,8 @@ TEST_CASE("waiting from a thread that weft did not start") {
   CHECK_THROWS_AS(wait_readable(p.out), std::logic_error);
 }
 
-// raise() and not kill(): ThreadSanitizer lets a handler run only when its thread comes back from a system call, and
-// the main thread, which would get a process's signal, sleeps in run().
+// raise(), not kill(): under ThreadSanitizer, a handler runs only when its thread returns from a system call. A signal
+// for the whole process would go to the main thread, which sleeps in run().
 TEST_CASE("signals") {
   weft::run([] {
     auto c = weft::io::signal_channel({SIGUSR1, SIGUSR2});
@@ -255,7 +255,7 @@ TEST_CASE("signals") {
     ::raise(SIGUSR1);
     CHECK(*d.recv() == SIGUSR1);
     d.close();
-    ::raise(SIGUSR1);  // nobody takes it, and nothing happens
+    ::raise(SIGUSR1);  // no channel takes it, and nothing happens
     weft::io::stop_signals(d);
     weft::io::stop_signals(d);
   });
@@ -323,7 +323,7 @@ TEST_CASE("signals: given up after somebody has closed their pipe") {
   if (child == 0) {
     auto c = weft::io::signal_channel({SIGUSR1});
     for (int fd = 3; fd < 64; ++fd) ::close(fd);
-    ::alarm(5);  // the end of it, if that call hangs
+    ::alarm(5);  // ends the child if the next call hangs
     weft::io::stop_signals(c);
     ::_exit(0);
   }

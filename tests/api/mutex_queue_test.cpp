@@ -1,4 +1,5 @@
-// The queues of a bucket's mutexes (api/src/sync/mutex_queue.hpp): found by address, however many there are.
+// The queues of the mutexes that share a bucket (api/src/sync/mutex_queue.hpp): each is found by its address, however
+// many there are.
 #include "api/src/sync/mutex_queue.hpp"
 #include "tests/support/catch.hpp"
 #include "weft/sync.hpp"
@@ -19,7 +20,7 @@ using weft::detail::mutex_waiter;
 
 namespace {
 
-// Mutexes that differ from each other by a multiple of `stride` bytes, all in one bucket.
+// Returns n mutexes of one bucket, at distances that are multiples of `stride` bytes.
 std::vector<weft::mutex*> mutexes_of_one_bucket(std::vector<std::byte>& memory, std::size_t stride, std::size_t n) {
   memory.resize(stride * n * 400 + 64);
   std::vector<weft::mutex*> found;
@@ -65,14 +66,14 @@ TEST_CASE("mutex_queue: found again, whatever comes and goes") {
     mutex_queue q(m);
     REQUIRE(q.first() == (mine.empty() ? nullptr : mine.front().get()));
     switch (random() % (i < 2500 ? 4 : 3)) {
-      case 0:  // somebody goes
+      case 0:  // a waiter leaves
         if (!mine.empty()) {
           auto w = mine.begin() + static_cast<std::ptrdiff_t>(random() % mine.size());
           q.remove(**w);
           mine.erase(w);
         }
         break;
-      case 1:  // the first one becomes the heir, or does not come
+      case 1:  // the first waiter becomes the heir, or no longer is
         if (!mine.empty()) mine.front()->heir = !mine.front()->heir;
         break;
       default:
@@ -92,12 +93,12 @@ TEST_CASE("mutex_queue: found again, whatever comes and goes") {
   REQUIRE(bucket.to_wake == 0);
 }
 
-// U2 (mutex.cpp): who unlocks looks at the bell at any time.
+// U2 (mutex.cpp): a thread that unlocks may look at the bell at any time.
 TEST_CASE("mutex_queue: the bell does not fall silent for a moment while somebody is to be woken") {
   weft::rt::G g;
   std::vector<std::byte> memory;
   weft::mutex* m = mutexes_of_one_bucket(memory, 64, 1)[0];
-  std::atomic<std::uint64_t> phase{0};  // odd: somebody is to be woken
+  std::atomic<std::uint64_t> phase{0};  // odd: a waiter must be woken
   auto wait_a_moment = [] {
     for (int i = 0; i < 30; ++i) weft::rt::cpu_relax();
   };

@@ -1,4 +1,4 @@
-// Sockets: on loopback only. Catch2's macros are for one goroutine at a time: the main one.
+// Sockets, on loopback only. Only the main goroutine uses Catch2's macros, which must not be used by several at once.
 #include "tests/support/catch.hpp"
 
 #include <weft/chan.hpp>
@@ -77,13 +77,13 @@ std::size_t open_descriptors() {
       std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator()));
 }
 
-// Until so many goroutines are parked.
+// Waits until `n` goroutines are parked.
 void until_waiting(std::uint64_t n) {
   while (weft::runtime_stats().waiting < n) weft::sleep(1ms);
 }
 
-// Fills both socket buffers: the next write would wait. The system moves data on and makes buffers larger for a
-// while, so it is full only when nothing more goes in for some time.
+// Fills the buffers of both sockets, so that the next write would wait. The system moves data on, and enlarges the
+// buffers for a while; so they are full only when nothing more goes in for some time.
 std::size_t fill(tcp_stream& s) {
   std::vector<char> block(64 * 1024, 'x');
   std::size_t total = 0;
@@ -99,7 +99,7 @@ std::size_t fill(tcp_stream& s) {
   return total;
 }
 
-// A goroutine that does one call and sends its outcome.
+// Starts a goroutine that makes one call and sends its outcome.
 template <class F>
 weft::chan<std::error_code> in_background(F f) {
   weft::chan<std::error_code> done{1};
@@ -117,7 +117,7 @@ std::error_code outcome(const weft::chan<std::error_code>& c) {
   return ec;
 }
 
-// What readv and writev make a list of: nothing that is gone when the range has been passed.
+// The ranges that readv and writev accept: none whose elements are gone once the range has been passed.
 template <class R>
 constexpr bool writes = requires(tcp_stream s, R r, std::error_code ec) {
   s.writev(static_cast<R&&>(r));
@@ -192,7 +192,7 @@ TEST_CASE("kinds of buffers") {
     CHECK(c.write("") == 0);
     CHECK(c.write("kl\0mn") == 2);
     CHECK(s.read(chars) == 2);
-    std::fill_n(chars, 4, 'x');  // text without an end
+    std::fill_n(chars, 4, 'x');  // text without a terminating zero
     CHECK(c.write(chars) == 4);
     CHECK(s.read(uchars) == 4);
     CHECK(s.read(std::span<char>()) == 0);
@@ -274,9 +274,10 @@ TEST_CASE("the end of the stream") {
   });
 }
 
-// Such a read has emptied the socket, and the next one waits before it tries (api/src/net/receive.hpp).
+// A read that got less than it asked for has emptied the socket, so the next one waits before it tries
+// (api/src/net/receive.hpp).
 TEST_CASE("after a read that got less than it asked for nothing is missed") {
-  bool noticed = GENERATE(false, true);  // the poller knows what has come before it is read
+  bool noticed = GENERATE(false, true);  // true: the poller has learned of the data before it is read
   weft::run([&] {
     auto streams = connect_pair();
     tcp_stream &c = streams.client, &s = streams.server;
@@ -331,7 +332,7 @@ TEST_CASE("after a read that got less than it asked for nothing is missed") {
       }
       if (what == 0) c.close();
       if (what == 1) {
-        weft::sleep(5ms);  // else the bytes go with it
+        weft::sleep(5ms);  // otherwise the reset would discard the bytes
         linger hard{1, 0};
         ::setsockopt(c.native_handle(), SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
         c.close();
@@ -463,7 +464,7 @@ TEST_CASE("readv and writev") {
     CHECK(second[3] == std::byte{'f'});
     CHECK(c.writev({}) == 0);
 
-    // Lists and ranges of whatever is a buffer.
+    // Lists and ranges of anything that is a buffer.
     std::string head = "ab";
     std::vector<char> body{'c', 'd'};
     std::error_code ec;
@@ -560,7 +561,7 @@ TEST_CASE("deadlines") {
     SECTION("of writing") {
       std::size_t written = fill(c);
       CHECK(written > 0);
-      c.set_read_deadline(steady::now() - 1s);  // the other direction's does not matter
+      c.set_read_deadline(steady::now() - 1s);  // the deadline of the other direction must not matter
       c.set_write_deadline(steady::now() + 20ms);
       CHECK(c.write("x", ec) == 0);
       CHECK(ec == std::errc::timed_out);
@@ -696,7 +697,7 @@ TEST_CASE("destroying a stream closes it for those that wait in it") {
         });
       }));
     }
-    until_waiting(3);  // one of them for the network, the others for their turn
+    until_waiting(3);  // one waits for the network, the others for their turn
     shared.reset();
     for (auto& r : readers) CHECK(outcome(r) == std::errc::operation_canceled);
     CHECK(text_of(c).empty());
@@ -736,7 +737,7 @@ TEST_CASE("two readers take turns") {
         for (char record[8];; ++n) {
           std::error_code ec;
           if (s.read_exactly(record, ec) != sizeof record) return n;
-          // Whole records: no reader gets in between.
+          // The record is whole: no other reader has got in between.
           if (std::string_view(record, 2) != "<<" || std::string_view(record + 6, 2) != ">>") return -records;
           seen.send(std::stoi(std::string(record + 2, 4)));
         }
@@ -760,8 +761,8 @@ TEST_CASE("two readers take turns") {
 
 namespace {
 
-// n connections, each with a client and a server that takes `work` for each message, until one of them has had `most`
-// round trips. The least that any has had.
+// Runs n connections, each with a client and a server that computes for `work` on each message, until one of them has
+// made `most` round trips. Returns the fewest that any has made.
 int least_served(std::size_t n, int most, std::chrono::microseconds work) {
   int least = 0;
   weft::run(
@@ -806,10 +807,10 @@ int least_served(std::size_t n, int most, std::chrono::microseconds work) {
 
 }  // namespace
 
-// They take turns: none waits while others come by again and again.
+// Connections take turns: none waits while others are served again and again.
 TEST_CASE("hundreds of busy connections are served alike") {
   CHECK(least_served(400, 50, 0us) >= 25);    // more than a run queue holds
-  CHECK(least_served(100, 30, 200us) >= 15);  // the poller is looked at between any two
+  CHECK(least_served(100, 30, 200us) >= 15);  // at 200 µs each, the poller is looked at between any two
 }
 
 TEST_CASE("writes of two goroutines do not mix") {
@@ -1138,7 +1139,7 @@ TEST_CASE("a stream adopts no datagram socket") {
     int fds[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_DGRAM, 0, fds) == 0);
     CHECK(code_of([&] { tcp_stream::adopt(fds[0]); }) == std::errc::wrong_protocol_type);
-    CHECK(::close(fds[0]) == 0);  // it stayed ours
+    CHECK(::close(fds[0]) == 0);  // adopt has left it to us
     ::close(fds[1]);
   });
 }
@@ -1148,7 +1149,7 @@ TEST_CASE("a stream adopts no stream of another family") {
     int fds[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
     CHECK(code_of([&] { tcp_stream::adopt(fds[0]); }) == std::errc::wrong_protocol_type);
-    auto s = unix_stream::adopt(fds[0]);  // it stayed ours
+    auto s = unix_stream::adopt(fds[0]);  // adopt has left it to us
     auto l = tcp_listener::bind("127.0.0.1:0");
     auto t = tcp_stream::connect(l.local_endpoint());
     const int tcp = t.release();
@@ -1208,7 +1209,7 @@ TEST_CASE("IPv6") {
   weft::run([] {
     std::error_code ec;
     auto l = tcp_listener::bind("[::1]:0", ec);
-    if (ec) return;  // not here
+    if (ec) return;  // no IPv6 on this machine
     CHECK(l.local_endpoint().address() == "::1");
     auto c = tcp_stream::connect(l.local_endpoint(), ec);
     REQUIRE(!ec);
@@ -1220,7 +1221,7 @@ TEST_CASE("sockets of both families: IPv4 peers look like IPv4") {
   weft::run([] {
     std::error_code ec;
     auto l = tcp_listener::bind("[::]:0", ec);
-    if (ec) return;  // not here
+    if (ec) return;  // no IPv6 on this machine
     auto c = tcp_stream::connect("127.0.0.1:" + std::to_string(l.local_endpoint().port()));
     auto s = l.accept();
     CHECK(s.remote_endpoint() == c.local_endpoint());
@@ -1291,7 +1292,7 @@ TEST_CASE("accept waits while there are no descriptors") {
       if (!e) s.write("welcome", e);
     });
     weft::sleep(5ms);
-    auto c = tcp_stream::connect(address_of(l), 5s);  // the first is accepted
+    auto c = tcp_stream::connect(address_of(l), 5s);  // the acceptor's first accept takes this one
     CHECK(text_of(c) == "welcome");
     CHECK(!outcome(acceptor));
 
@@ -1349,7 +1350,7 @@ TEST_CASE("descriptors are given back") {
 }
 
 TEST_CASE("closing and reusing numbers under fire") {
-  // Whoever reads a closed stream must never get what belongs to the next owner of the number.
+  // A read from a closed stream must never get data of the next owner of the descriptor's number.
   weft::run([] {
     auto l = tcp_listener::bind("127.0.0.1:0");
     weft::task<void> server = weft::spawn([&] {
@@ -1412,13 +1413,13 @@ TEST_CASE("from a thread that weft did not start") {
     });
     auto s = l.accept();
     CHECK(text_of(s) == "ping");
-    weft::sleep(5ms);  // it waits by now
+    weft::sleep(5ms);  // by now the thread waits for the answer
     s.write("pong");
     s.close();
     CHECK(*result.recv() == "pong");
     weft::blocking([&] { other.join(); });
 
-    // It times out, and is cancelled.
+    // The thread's first read times out, and its second one is cancelled.
     auto streams = connect_pair();
     [[maybe_unused]] tcp_stream &c = streams.client, &t = streams.server;
     std::thread third([&t = t, result] {
@@ -1433,7 +1434,7 @@ TEST_CASE("from a thread that weft did not start") {
       result.send(ec == std::errc::operation_canceled || before_it_waits ? "cancelled" : ec.message());
     });
     CHECK(*result.recv() == "timed out");
-    weft::sleep(20ms);  // it waits by now
+    weft::sleep(20ms);  // by now the thread waits in its second read
     t.close();
     CHECK(*result.recv() == "cancelled");
     weft::blocking([&] { third.join(); });
@@ -1449,7 +1450,7 @@ TEST_CASE("a thread that weft did not start goes on when run() ends") {
     threads.emplace_back([&ec, f] {
       try {
         f(ec);
-      } catch (const std::logic_error&) {  // it comes when there is no runtime any more
+      } catch (const std::logic_error&) {  // the call began after the end of run()
         ec = std::make_error_code(std::errc::operation_canceled);
       }
     });
@@ -1470,7 +1471,7 @@ TEST_CASE("a thread that weft did not start goes on when run() ends") {
         a.read(c, ec);
       });
       while (begun.load() < 2) weft::yield();
-      // They wait, are about to, or come when it is over.
+      // At the end of run() the threads wait, are about to wait, or have yet to make the call.
       if (round > 0) weft::sleep(round * 5ms);
     });
     for (auto& t : threads) t.join();
@@ -1529,7 +1530,7 @@ TEST_CASE("calls that a run() left behind give their turn to those of the next")
       c = connect_pair();
       l = tcp_listener::bind("127.0.0.1:0");
       fill(c.client);
-      for (int i = 0; i < 3; ++i) {  // one has its turn, the others wait for it
+      for (int i = 0; i < 3; ++i) {  // of each kind, one call has the turn, and the others wait for it
         in_background([&](std::error_code& e) {
           char b;
           c.client.read(std::span(&b, 1), e);
@@ -1552,7 +1553,7 @@ TEST_CASE("calls that a run() left behind give their turn to those of the next")
       c.server.write("hello");
       CHECK(reader.join() == 5);
 
-      fill(c.client);  // what came made room
+      fill(c.client);  // the data that came in has made room
       c.client.set_write_deadline(steady::now() + 10s);
       auto rest = weft::spawn([&] { return text_of(c.server); });
       CHECK(c.client.write("the end") == 7);
@@ -1567,7 +1568,8 @@ TEST_CASE("calls that a run() left behind give their turn to those of the next")
       auto begun = steady::now();
       c.client.close();
       l.close();
-      // One that was stopped before it was counted among those who wait is waited for.
+      // A call that was stopped before it counted as waiting makes close() wait for it (descriptor.cpp:
+      // closer_patience).
       if (left != how::under_way) CHECK(steady::now() - begun < 500ms);
     });
   }
@@ -1631,7 +1633,7 @@ TEST_CASE("unix sockets") {
     char buf[1];
     CHECK(b.read(buf) == 1);
 
-    // Whoever waits to write while another one ends the stream fails, though the buffer stays full.
+    // A write that waits fails when another goroutine ends the stream, although the buffer stays full.
     auto writer = in_background([&](std::error_code& e) { a.write(std::string(8 << 20, 'x'), e); });
     weft::sleep(5ms);
     a.shutdown_write();
@@ -1782,7 +1784,7 @@ TEST_CASE("goroutines that run() leaves behind in a socket") {
   });
   weft::run([&] {
     auto before = steady::now();
-    l.close();  // does not wait for it for ever
+    l.close();  // does not wait forever for the call that was left behind
     CHECK(steady::now() - before < 5s);
     CHECK(!l.is_open());
   });

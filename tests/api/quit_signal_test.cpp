@@ -1,5 +1,5 @@
-// SIGQUIT's disposition has two who may want it: run(), for its dump, and channels. Here, that channels have it first,
-// and what is left when they let go of it; programs/sigquit*.cpp has the dump.
+// Both run(), for its dump, and signal channels use SIGQUIT. These tests check that channels take precedence, and
+// what is left when they let go of the signal; programs/sigquit*.cpp test the dump.
 
 #include "api/src/quit_signal.hpp"
 #include "tests/support/catch.hpp"
@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Shells ignore the signal for what they run in the background.
+// Sets SIGQUIT's default disposition: shells make programs in the background ignore the signal.
 struct default_quit {
   struct sigaction before {};
   default_quit() {
@@ -112,7 +112,7 @@ TEST_CASE("a handler of the user's comes back after channels and run()s") {
       {.sigquit_dump = false});
 }
 
-// A run() gives the signal back after another thread's may have begun.
+// A run() may give the signal back after a run() of another thread has begun.
 TEST_CASE("two run()s that overlap at their ends") {
   default_quit restored;
   using weft::detail::quit_signal_scope;
@@ -141,7 +141,7 @@ TEST_CASE("run()s of several threads, one after the other") {
         weft::run([&] { without_dump += handler() == SIG_DFL; });
         ++i;
       } catch (const std::logic_error&) {
-        std::this_thread::yield();  // another one's is not over
+        std::this_thread::yield();  // the run() of the other thread is not over
       }
     }
   };

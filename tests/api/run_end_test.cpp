@@ -1,4 +1,4 @@
-// What the end of a run() does to sockets, and to threads that are no goroutines and wait in one.
+// What the end of a run() does to sockets, and to threads that are not goroutines and wait in a socket.
 #include "tests/go/helpers.hpp"
 #include "tests/support/catch.hpp"
 
@@ -34,7 +34,7 @@ struct connection {
   }
 };
 
-// A thread in one call, and what came of it.
+// A thread that makes one call, and the outcome of that call.
 class caller {
  public:
   explicit caller(std::function<void(std::error_code&)> call)
@@ -42,7 +42,8 @@ class caller {
           call(ec_);
           done_ = true;
         }) {}
-  // Outside a run(). Nothing: it still waits.
+  // Waits for the call's end, and returns its outcome. Called outside of a run(). If the call still waits after 5 s,
+  // the test fails.
   std::error_code result() {
     for (int i = 0; i < 5000 && !done_; ++i) ::usleep(1000);
     if (!done_) {
@@ -161,7 +162,7 @@ TEST_CASE("run() ends: deadlines of sockets go on") {
     c.client.set_read_deadline(clock::now() + 200ms);
   });
   weft::run([&] {
-    CHECK(c.client.read({&byte, 1}, ec) == 1);  // what came before
+    CHECK(c.client.read({&byte, 1}, ec) == 1);  // the byte from the second run()
     auto limit = weft::after_func(late, [&] { c.client.close(); });
     c.client.read({&byte, 1}, ec);
     CHECK(ec == std::errc::timed_out);
@@ -267,7 +268,7 @@ TEST_CASE("run() ends: who was left behind goes no further than its next call", 
             p->computes = true;
             while (!p->over) {}
             p->calls = true;
-            what();  // throws nothing either: that would end the process
+            what();  // must not throw either: that would end the process
             p->returned = true;
           });
           while (!p->computes) weft::yield();
@@ -300,7 +301,7 @@ TEST_CASE("run() ends: it does not wait for what a thread's own variables do whe
   auto began = weft::test::clock::now();
   weft::run([] { of_thread.used = true; }, {.procs = 1, .shutdown_grace = 0s});
   CHECK(weft::test::clock::now() - began < 1700ms);
-  if (!under_tsan) {  // a child does not have that thread
+  if (!under_tsan) {  // a child of fork() does not have that thread, and must not wait for it
     const pid_t child = ::fork();
     if (child == 0) {
       weft::run([] { weft::sleep(30ms); });
@@ -333,8 +334,8 @@ TEST_CASE("run() ends: who is about to lock its thread does not get an error for
 
 namespace {
 
-// A run() whose main has ended, and that waits for a goroutine which computes; `others` wait in there, too. Meanwhile:
-// `then`, by a plain thread, which begins before the run() with `first`.
+// Runs a run() whose main has ended and that waits for a goroutine which computes; `others` also wait in it. Meanwhile
+// a plain thread calls `then`. It has called `first` before the run() began.
 void while_a_run_ends(const std::function<void()>& first, const std::function<void()>& others,
                       const std::function<void()>& then) {
   std::atomic<bool> has_begun{false}, ends{false};

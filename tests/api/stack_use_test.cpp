@@ -18,7 +18,7 @@ namespace {
   room[0] = room[1];
 }
 
-// Those of one size are told apart by that.
+// Each test uses a stack size of its own, which tells its goroutines from all others.
 weft::stack_use of_size(std::size_t bytes) {
   std::vector<weft::stack_use> all = weft::stack_high_water();
   auto found = std::find_if(all.begin(), all.end(), [&](const auto& u) { return u.stack_size == bytes; });

@@ -1,6 +1,6 @@
-// <weft/sync.hpp> with real threads for ThreadSanitizer: what was written before one call is read after another. The
-// calls come one after the other, so that they take the short way, and what says that it is time for the next orders
-// nothing. Kills the mutants mutex-*-relaxed, rwmutex-*-relaxed, semaphore-*-relaxed, event-*-relaxed, once-*-relaxed,
+// <weft/sync.hpp> under ThreadSanitizer, with real threads: what was written before one call can be read after another.
+// The calls never overlap, so they take their fast paths. What tells a thread that it is its turn orders nothing. Kills
+// the mutants mutex-*-relaxed, rwmutex-*-relaxed, semaphore-*-relaxed, event-*-relaxed, once-*-relaxed,
 // countdown-*-relaxed, barrier-*-relaxed, task-*-relaxed.
 
 #include "tests/support/catch.hpp"
@@ -87,7 +87,7 @@ TEST_CASE("task: who sees that it is done sees what it did, and frees it") {
       [] {
         for (int i = 0; i < 2000; ++i) {
           weft::task<int> t = weft::spawn([i] { return i; });
-          // Seldom: what the scheduler does would order it, too.
+          // Yields rarely: what the scheduler does would order the accesses, too.
           for (int n = 1; !t.done(); ++n) {
             if (n % 100'000 == 0) weft::yield();
           }
@@ -97,7 +97,7 @@ TEST_CASE("task: who sees that it is done sees what it did, and frees it") {
       {.procs = 2});
 }
 
-// It ends while it is beginning to be waited for, at times.
+// At times the task ends while the wait for it begins.
 TEST_CASE("task: who waits sees what it did") {
   weft::run(
       [] {

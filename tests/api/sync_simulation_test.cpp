@@ -1,5 +1,5 @@
-// What <weft/sync.hpp> has, on the whole scheduler, in interleavings that a seed decides (support/simulation.hpp), by
-// goroutines and plain threads, with time limits.
+// The primitives of <weft/sync.hpp> on the whole scheduler, in interleavings that a seed determines
+// (support/simulation.hpp). Goroutines and plain threads use them, with time limits.
 
 #include "tests/support/catch.hpp"
 #include "tests/support/simulation.hpp"
@@ -29,7 +29,7 @@ void stay_a_moment(simulation& s) {
   weft::rt::interleave_point();
 }
 
-// Three goroutines and a plain thread each do it several times.
+// Three goroutines and a plain thread each call `what` several times.
 std::string all_do(std::uint64_t seed, const std::function<void(simulation&)>& what) {
   simulation s(seed);
   constexpr int times = 5;
@@ -54,7 +54,7 @@ std::string all_do(std::uint64_t seed, const std::function<void(simulation&)>& w
   return s.run();
 }
 
-// Who has something, as plain variables know.
+// Counts the holders of a lock in plain variables.
 struct holders {
   int writers = 0, readers = 0;
 
@@ -182,7 +182,7 @@ TEST_CASE("simulation of event, once_flag and wait_group: all see what was done 
 
 namespace {
 
-// A task's result that knows whether it is there.
+// A task's result, which counts the results that exist.
 struct counted {
   explicit counted(int* n) noexcept : there(n) { ++*there; }
   counted(counted&& o) noexcept : there(std::exchange(o.there, nullptr)) {}

@@ -218,7 +218,8 @@ TEST_CASE("mutex: a waiter is not starved by a goroutine that locks again and ag
   REQUIRE(waited < 2s);  // a few ms on an idle machine
 }
 
-// There is one P: the waiter runs only once this goroutine waits, so it could be passed by for ever.
+// There is only one P: the waiter runs only while this goroutine waits, so without a hand-over it could be passed by
+// forever.
 TEST_CASE("mutex: one who has waited for long is handed it") {
   bool handed_over = false;
   weft::run(
@@ -237,7 +238,7 @@ TEST_CASE("mutex: one who has waited for long is handed it") {
   REQUIRE(handed_over);
 }
 
-// It may have found nobody when it began to unlock.
+// When the holder began to unlock, it may have found no waiter. So the first waiter must run a heavy barrier.
 TEST_CASE("mutex: who waits as the first has made sure that the holder sees it") {
   weft::run([] {
     weft::mutex m;
@@ -276,8 +277,8 @@ TEST_CASE("mutex: where it is held across a wait, nobody pays for a barrier each
   CHECK(heavy_barriers - before < rounds / 2);
 }
 
-// W2. The unlock has looked for waiters (U0) and at the bell (U2) before this one came, and only its barrier makes it
-// seen that the mutex is free (U1).
+// W2. The unlock has looked for waiters (U0) and at the bell (U2) before this waiter came. Only the waiter's barrier
+// shows it that the mutex is free (U1), so it must look again after the barrier.
 TEST_CASE("mutex: who waits as the first looks again after its barrier") {
   weft::run([] {
     weft::mutex m;
@@ -289,7 +290,8 @@ TEST_CASE("mutex: who waits as the first looks again after its barrier") {
   });
 }
 
-// U2. The unlock has looked for waiters (U0) before this one came, and frees the mutex after that went to sleep.
+// U2. The unlock has looked for waiters (U0) before this waiter came, and frees the mutex after the waiter went to
+// sleep.
 TEST_CASE("mutex: who unlocks it and has not seen a waiter hears the bell") {
   weft::run([] {
     weft::mutex m;
@@ -308,7 +310,7 @@ TEST_CASE("mutex: who unlocks it and has not seen a waiter hears the bell") {
     });
     CHECK(comes_to([&] { return must_wake == 1; }));
     { weft::rt::lock_guard sleeps(weft::detail::queue_lock(&m)); }
-    must_wake = 0;  // what U0 has read
+    must_wake = 0;  // as U0 has read it
     m.unlock();
     bool woken = comes_to([&] { return got_it.load(); });
     CHECK(woken);
@@ -327,7 +329,7 @@ TEST_CASE("mutex: destroyed by the one who got it") {
       weft::go([&set, raw = m.get()] {
         raw->lock();
         set = true;
-        raw->unlock();  // the last access
+        raw->unlock();  // the last access to the mutex
       });
       for (bool seen = false; !seen; weft::yield()) {
         std::lock_guard hold(*m);
@@ -362,8 +364,8 @@ TEST_CASE("mutex: a new one in the place of another") {
   REQUIRE(total == 500 * 16);
 }
 
-// Three readers that wait for each other inside: whoever waits is let in with those that are, as long as no writer
-// waits.
+// Three readers wait for each other while they hold the lock. So a reader that waits must be let in beside readers that
+// hold it, as long as no writer waits.
 TEST_CASE("shared_mutex: readers are inside together") {
   auto n = GENERATE(1u, 2u, 4u);
   weft::run(
@@ -401,7 +403,7 @@ TEST_CASE("shared_mutex: the last reader hands it to the writer that waits") {
           m.lock();
           m.unlock();
         });
-        weft::yield();  // it has not waited for long
+        weft::yield();  // the writer has not waited for long
         m.unlock_shared();
         CHECK(!m.try_lock_shared());
         writer.join();
@@ -544,7 +546,7 @@ TEST_CASE("shared_mutex: time limits under contention") {
   }
 }
 
-// Each holds the lock across a suspension, and takes it again at once: somebody always has it.
+// All goroutines hold the lock across a suspension, and take it again at once, so one of them always has it.
 TEST_CASE("shared_mutex: neither side starves") {
   for (unsigned procs : {1u, 2u}) {
     int written = 0, read = 0;
@@ -586,8 +588,8 @@ TEST_CASE("shared_mutex: neither side starves") {
   }
 }
 
-// One that was woken, and whose run() ends before it comes: others that wait get the lock nevertheless, a thread that
-// waits already, or a goroutine of the next run().
+// The heir of a lock has been woken, but its run() ends before it takes the lock. Others that wait must get it
+// nevertheless: a thread that waits already, or a goroutine of the next run().
 TEMPLATE_TEST_CASE("a lock whose heir never comes", "[leaves-threads]", weft::mutex, weft::shared_mutex) {
   struct attempt {
     TestType m;
@@ -600,7 +602,7 @@ TEMPLATE_TEST_CASE("a lock whose heir never comes", "[leaves-threads]", weft::mu
     }
   };
   auto try_it = [](attempt& a, bool with_thread) {
-    bool made = false;  // not if it is on another thread than meant, or waits for so long that it is handed the lock
+    bool made = false;  // both ran on one thread, and the wait was not so long that the lock was handed over
     std::thread thread;
     a.m.lock();
     weft::run(
@@ -608,7 +610,7 @@ TEMPLATE_TEST_CASE("a lock whose heir never comes", "[leaves-threads]", weft::mu
           weft::go([&a] {
             weft::pin here;
             a.waiter_thread = ::gettid();
-            weft::go([&a] {  // when that one waits
+            weft::go([&a] {  // runs when the waiter waits
               a.hog_thread = ::gettid();
               while (!a.stop) {}
             });
@@ -724,14 +726,15 @@ TEST_CASE("condition_variable: notify_all, first come first served, nobody for n
   REQUIRE_FALSE(too_many);
 }
 
-// Else a notification could come in between.
+// Otherwise a notification could come in between, and be lost. The holder of the queue's lock keeps the waiter from
+// queueing; until then, the mutex must not become free.
 TEST_CASE("condition_variable: who waits has queued before it gives up the mutex") {
   weft::run(
       [] {
         weft::mutex m;
         weft::condition_variable cv;
         std::atomic<bool> held{false}, locked{false}, over{false};
-        std::thread holder([&] {  // of the lock of the queue
+        std::thread holder([&] {  // holds the lock of the queue
           weft::rt::lock_guard hold(weft::detail::queue_lock(&cv));
           held = true;
           while (!over) std::this_thread::sleep_for(100us);
@@ -779,7 +782,8 @@ TEST_CASE("condition_variable: a notification is not lost to one whose time is o
           cv.wait(lock);
         });
         queues(2);
-        // Both times are over when this one ends, and the later one is served first then.
+        // When this goroutine ends, impatient's 2 ms and the 3 ms below are both over. The later one is served first
+        // then, so the notification comes before impatient runs.
         weft::go([] {
           weft::no_preemption alone;
           std::this_thread::sleep_for(10ms);
@@ -794,7 +798,7 @@ TEST_CASE("condition_variable: a notification is not lost to one whose time is o
 
 namespace {
 
-// Behind the steady one by as much as it was set back.
+// A clock that is behind the steady clock by as much as it was set back.
 struct clock_set_back {
   using duration = std::chrono::nanoseconds;
   using rep = duration::rep;
@@ -821,7 +825,7 @@ TEST_CASE("condition_variable: a notification between a waiter's time and its cl
     clock_set_back::by = std::chrono::nanoseconds(60s).count();
     {
       std::lock_guard hold(m);
-      weft::sleep(50ms);  // its time passes
+      weft::sleep(50ms);  // the waiter's time passes on the steady clock
       come = true;
       cv.notify_one();
     }
@@ -921,7 +925,7 @@ TEST_CASE("wait_group: waits for all, can be used again, destroyed right after")
 
 TEST_CASE("wait_group: many waiters, time limits, plain threads") {
   weft::wait_group wg;
-  wg.wait();  // zero
+  wg.wait();  // returns at once: the count is zero
   wg.add(2);
   REQUIRE_FALSE(wg.wait_for(2ms));
   REQUIRE_FALSE(wg.wait_until(steady::now() - 1s));
@@ -1082,13 +1086,13 @@ TEST_CASE("semaphore: first come first served, time limits") {
       note('2');
       p.release(2);
     });
-    // It has queued once nobody passes it.
+    // Once a try_acquire fails, the goroutine that wants two permits has queued.
     while (p.try_acquire()) {
       p.release();
       weft::sleep(1ms);
     }
     wg.go([&] {
-      p.acquire();  // not before the one who wants two
+      p.acquire();  // must not pass the goroutine that wants two
       note('1');
       p.release();
     });
@@ -1097,7 +1101,7 @@ TEST_CASE("semaphore: first come first served, time limits") {
     p.release();
     wg.wait();
 
-    // Who gives up lets those behind have what is there.
+    // A waiter that gives up leaves what is there to those behind it.
     wg.go([&] { large_in_time = p.try_acquire_for(3ms, 5); });
     weft::sleep(1ms);
     wg.go([&] { p.acquire(2); });
@@ -1270,9 +1274,9 @@ TEST_CASE("a run() that ended: its waiters are skipped") {
       });
     }
     while (begun.load() < 3 * 8) weft::yield();
-    weft::sleep(20ms);  // a lock that one of them held now would stay locked
+    weft::sleep(20ms);  // until all of them wait: a lock that one held at the end of run() would stay locked
   });
-  // Threads come behind them in the queues.
+  // Threads queue behind the goroutines that were left behind.
   std::atomic<int> got{0};
   std::vector<std::thread> threads;
   threads.emplace_back([&] { m.lock(), ++got, m.unlock(); });
@@ -1295,7 +1299,7 @@ TEST_CASE("a run() that ended: its waiters are skipped") {
   for (; got.load() < 7; std::this_thread::sleep_for(1ms)) cv.notify_one();
   for (auto& t : threads) t.join();
   REQUIRE(passed.load() == 0);
-  // And goroutines of another run().
+  // The same for goroutines of another run().
   m.lock();
   weft::run([&] {
     weft::go([] { m.unlock(); });
@@ -1322,7 +1326,7 @@ TEST_CASE("a run() that ended: what its goroutines want of a semaphore is free f
     weft::run([] {
       weft::go([] { s.acquire(4); });
       weft::sleep(5ms);
-      REQUIRE_FALSE(s.try_acquire());  // now somebody does wait
+      REQUIRE_FALSE(s.try_acquire());  // now a goroutine of this run() waits
       s.release();
       weft::sleep(5ms);
       s.release(3);
@@ -1362,7 +1366,7 @@ TEST_CASE("semaphore: a thread that waits for long keeps its place") {
     weft::sleep(20ms);
     s.release(2);
     weft::sleep(100ms);
-    CHECK(!second_has);  // though there would be enough for it
+    CHECK(!second_has);  // although there would be enough for it
     CHECK(!first_has);
     s.release();
     weft::blocking([&] { first.join(); });

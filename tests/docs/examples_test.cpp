@@ -3,10 +3,10 @@
 //     // [name]
 //     // [/name]
 //
-// and tests/docs/check.py sees to it that they show exactly that. What an example needs but should not show stands
-// outside the markers.
+// and tests/docs/check.py checks that they show exactly that. What an example needs but should not show is outside the
+// markers.
 
-// The first program is whole: its main() becomes a function here.
+// first_program.cpp is a whole program; its main() becomes a function here.
 #define main first_program
 #include "tests/docs/first_program.cpp"
 #undef main

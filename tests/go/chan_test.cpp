@@ -1,4 +1,4 @@
-// What Go's channels promise (runtime/chan_test.go, test/chan), one case each, and what is weft's own.
+// What Go's channels promise (runtime/chan_test.go, test/chan), one test case each, and what only weft's channels do.
 
 #include "tests/go/helpers.hpp"
 #include "tests/support/catch.hpp"
@@ -149,7 +149,7 @@ TEST_CASE("buffered: a waiting sender's value comes after what is in the buffer"
     c.send(2);
     for (int i = 3; i < 6; ++i) {
       weft::go([=] { c.send(i); });
-      weft::sleep(a_while);  // they queue in this order
+      weft::sleep(a_while);  // so that they queue in this order
     }
     for (int i = 1; i < 6; ++i) CHECK(c.recv() == i);
   });
@@ -324,8 +324,7 @@ TEST_CASE("close: what was sent before is received by many receivers, each value
   });
 }
 
-// Go's TestNonblockRecvRace: a receive that does not wait, on a channel that gets closed, must not say "empty" when the
-// close happened before.
+// Go's TestNonblockRecvRace: a receive that does not wait must not report "empty" on a channel that was closed before.
 TEST_CASE("closed: a receive that does not wait sees a close that happened before") {
   weft::run([] {
     for (int i = 0; i < fewer(1000); ++i) {
@@ -636,7 +635,7 @@ TEST_CASE("a send or receive whose time is over leaves the value where it is, an
     CHECK_FALSE(c.send_for(std::move(v), -1h));
     REQUIRE(v);  // NOLINT
 
-    // Nobody is left in the queues.
+    // No waiter is left in the queues.
     weft::go([=] { c.send(std::make_unique<int>(9)); });
     CHECK(**c.recv() == 9);
   });
@@ -736,7 +735,7 @@ TEST_CASE("elements: constructed and destroyed in balance, whatever happens to t
       w.wait();
       CHECK(counted::values == 3);
     }
-    CHECK(counted::values == 0);  // what was left in the buffer went with the channel
+    CHECK(counted::values == 0);  // the values left in the buffer were destroyed with the channel
     CHECK(counted::objects == 0);
   });
 }
@@ -1150,7 +1149,7 @@ TEST_CASE("chan: a context whose deadline passes says that it was the context's"
   weft::run([] {
     auto [ctx, cancel] = weft::with_timeout(weft::background(), 1ms);
     chan<int> c;
-    for (int i = 0; i < 2; ++i) {  // the second time it has passed before
+    for (int i = 0; i < 2; ++i) {  // the second time, the deadline has passed already
       try {
         c.recv(ctx);
         FAIL("nothing was sent");

@@ -1,5 +1,5 @@
-// What C++ adds to goroutines: exceptions, errno and variables of its own belong to the goroutine, whatever thread it
-// comes back on.
+// What C++ adds to goroutines: exceptions, errno and variables of its own (weft::local) belong to the goroutine,
+// whatever thread it continues on.
 
 #include "tests/go/helpers.hpp"
 #include "tests/support/catch.hpp"
@@ -24,7 +24,7 @@ using weft::chan;
 
 namespace {
 
-// Lets this goroutine come back on some other thread, if there is one.
+// Suspends this goroutine, so that it may continue on another thread, if there is one.
 void wander(int i) {
   switch (i % 4) {
     case 0: weft::yield(); break;
@@ -230,7 +230,7 @@ TEST_CASE("exceptions: exit_goroutine runs destructors that wait, and passes han
         wander(g);
         weft::exit_goroutine();
       } catch (const std::exception&) {
-        ++wrong;  // it is none
+        ++wrong;  // what exit_goroutine throws is not a std::exception
       } catch (...) {
         wander(g + 2);
         wrong += std::uncaught_exceptions() != 0;
@@ -239,7 +239,7 @@ TEST_CASE("exceptions: exit_goroutine runs destructors that wait, and passes han
       }
       ++wrong;
     }).wait();
-    // Nothing of it is left on the stack's next user.
+    // The unwinding has left nothing behind for the next goroutine on this stack.
     wrong += weft::spawn([] { return std::uncaught_exceptions() + (std::current_exception() != nullptr); }).join();
   });
   CHECK(wrong == 0);
@@ -258,8 +258,8 @@ TEST_CASE("exceptions: from one goroutine to another") {
         } catch (...) {
           p = std::current_exception();
         }
-        // Not from the handler, which would keep a reference: who drops the last one synchronizes within libstdc++,
-        // where ThreadSanitizer does not see it.
+        // Not sent from within the handler, which would keep a reference: the thread that drops the last reference
+        // synchronizes inside libstdc++, where ThreadSanitizer does not see it.
         c.send(std::move(p));
       });
     }
@@ -294,8 +294,8 @@ TEST_CASE("exceptions: a nested one keeps its story across goroutines") {
   });
 }
 
-// Not `errno` itself, twice in one function: compilers take its address once, and then it is that of the thread on
-// which the function began.
+// The tests do not use `errno` itself twice in one function: compilers take its address once, and after a suspension
+// that is the errno of the thread on which the function began.
 namespace {
 __attribute__((noinline)) void set_errno(int e) { errno = e; }
 __attribute__((noinline)) int get_errno() {

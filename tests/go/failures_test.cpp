@@ -1,12 +1,13 @@
-// When the system refuses memory or threads: the calls of one kind fail at the n-th call, and those at all after it,
-// for n = 1, 2, 3 ... until what is tried needs no n-th.
+// What happens when the system refuses memory or threads. Of the calls of one kind, either only the n-th fails, or the
+// n-th and all after it, for n = 1, 2, 3 ... until the action under test makes no n-th call.
 //
-// Each time: what is tried works, or throws std::bad_alloc or std::system_error; nothing is left over; what runs
-// besides goes on; and without failures it works again.
+// Each time: the action works, or throws std::bad_alloc or std::system_error; nothing is left over; what runs besides
+// goes on; and without failures the action works again.
 //
 // Kills this mutant (tests/mutants): after-func-is-forgotten.
 //
-// Linked with --wrap, so that what weft itself asks of the system comes by here; operator new is everybody's.
+// Linked with --wrap, so that weft's own system calls come through here. operator new is replaced for the whole
+// program.
 #include "tests/go/helpers.hpp"
 #include "tests/support/catch.hpp"
 
@@ -112,7 +113,7 @@ void* allocate(std::size_t size, std::size_t align) {
 
 void* operator new(std::size_t size) { return allocate(size, alignof(std::max_align_t)); }
 void* operator new(std::size_t size, std::align_val_t align) { return allocate(size, static_cast<std::size_t>(align)); }
-// The sanitizers have their own of these, which do not come by the ones above.
+// The sanitizers have their own nothrow forms, which do not call the ones above.
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   try {
     return allocate(size, alignof(std::max_align_t));
@@ -149,7 +150,7 @@ const char* name_of(call c) {
   return "?";
 }
 
-// True: f came to its end. False: it threw what it may throw; anything else comes out.
+// True: f returned. False: f threw what it may throw. Any other exception propagates.
 bool works(const std::function<void()>& f) {
   try {
     f();
@@ -159,7 +160,7 @@ bool works(const std::function<void()>& f) {
   return false;
 }
 
-// What runs besides: two goroutines that talk, and a ticker.
+// What runs besides the action: two goroutines that talk, and a ticker.
 class company {
  public:
   company() {
@@ -180,7 +181,7 @@ class company {
           t.channel().recv();
           ++ticks_;
         } catch (const std::bad_alloc&) {
-          // It met the failure that was meant for somebody else: there was no room among the timers.
+          // This failure was meant for the action, but hit the ticker: there was no room among the timers.
         }
       }
     });
@@ -201,10 +202,10 @@ class company {
   weft::wait_group going_;
 };
 
-// How many calls of a kind failed.
+// For each kind of call, how many attempts met a failure.
 using refusals = std::map<call, int>;
 
-// Inside a run(). `f` leaves nothing behind, however it ends. False: no call failed.
+// Called inside a run(). `f` must leave nothing behind, however it ends. Returns false if no call failed.
 bool survives_one(company& others, const std::function<void()>& f, call c, int n, bool for_good) {
   INFO(name_of(c) << " fails at call " << n << (for_good ? " and ever after" : ""));
   std::size_t before = weft::num_goroutines();
@@ -219,7 +220,7 @@ bool survives_one(company& others, const std::function<void()>& f, call c, int n
   return touched;
 }
 
-// Inside a run().
+// Called inside a run(). Lets f's calls of each kind fail, one after the other.
 refusals survives(const std::function<void()>& f) {
   refusals refused;
   company others;
@@ -232,7 +233,8 @@ refusals survives(const std::function<void()>& f) {
   return refused;
 }
 
-// Threads stay when they have been started, so each time in a run() of its own. How many could not be started.
+// A thread that was started stays, so each attempt has a run() of its own. Returns how many attempts needed a thread
+// that could not be started.
 int survives_without_threads(const std::function<void()>& f) {
   int refused = 0;
   for (bool for_good : {false, true}) {
@@ -250,7 +252,7 @@ int survives_without_threads(const std::function<void()>& f) {
   return refused;
 }
 
-// Goroutines that end with this scope, also if one of them could not be started.
+// Goroutines that end with this scope, even if one of them could not be started.
 struct group : weft::wait_group {
   weft::chan<void> end;
   ~group() {
@@ -259,9 +261,9 @@ struct group : weft::wait_group {
   }
 };
 
-constexpr int many = 300;  // more than the slots of a mapping
+constexpr int many = 300;  // more than a mapping has slots
 
-// Without one, a goroutine that runs over its stack would die without a word.
+// Without a signal stack, a goroutine that overflows its stack would die without a message.
 bool has_signal_stack() {
   stack_t present{};
   return ::sigaltstack(nullptr, &present) == 0 && !(present.ss_flags & SS_DISABLE);
@@ -301,7 +303,7 @@ TEST_CASE("go() throws when the system refuses") {
       for (int i = 0; i < many; ++i) w.go([&w] { w.end.recv(); });
     });
     CHECK(refused[call::allocate] > 0);
-    // Stacks of a size of their own, and closures that lie on the stack or on the heap.
+    // Stacks of a new size each time, and closures that lie on the stack or on the heap.
     static std::size_t size;
     size = 64 * 1024;
     refused = survives([] {
@@ -374,7 +376,7 @@ TEST_CASE("channels, timers and waits with a limit throw when the system refuses
       called.recv();
     });
     CHECK(refused[call::allocate] > 0);
-    survives([] { weft::sleep(100us); });  // which needs none of it
+    survives([] { weft::sleep(100us); });  // a sleep needs no memory
     refused = survives([] {
       auto [ctx, cancel] = weft::with_timeout(weft::background(), 1ms);
       ctx.done().recv();
@@ -411,7 +413,7 @@ TEST_CASE("a function that is due while there is no memory for its goroutine is 
         until.recv();
       };
     };
-    // The memory of these is kept for the timers to come.
+    // The memory of these timers is kept for those that follow.
     weft::chan<void> at_once;
     at_once.close();
     for (int i = 0; i < most; ++i) weft::after_func(10ms, run(at_once));
@@ -419,7 +421,8 @@ TEST_CASE("a function that is due while there is no memory for its goroutine is 
     ran = 0;
     int n = 0;
     fails.from(1, call::map, true);
-    // None of them ends, so there are no stacks left at some time. (Others ask for memory, too.)
+    // None of these goroutines ends, so the stacks run out at some time. (A failure alone does not show that: other
+    // calls ask for memory, too.)
     while (n < most && (fails.failed == 0 || eventually([&] { return ran == n; }, 100ms))) {
       for (int i = 0; i < 32; ++i, ++n) {
         weft::after_func(0s, run(end));
@@ -449,7 +452,7 @@ TEST_CASE("threads that cannot be started are done without") {
         try {
           weft::lock_os_thread();
         } catch (const std::system_error&) {
-          return;  // no thread would be left for the others
+          return;  // otherwise no thread would be left for the others
         }
         try {
           weft::sleep(100us);
@@ -467,7 +470,7 @@ TEST_CASE("threads that cannot be started are done without") {
       },
       {.procs = 2});
   CHECK(survives_without_threads(block) > 0);
-  survives_without_threads(compute);  // which may need none
+  survives_without_threads(compute);  // may need no thread
   survives_without_threads(lock);
 }
 

@@ -35,16 +35,16 @@ inline constexpr bool under_tsan = false;
 inline constexpr int slowdown = 1;
 #endif
 
-// A count for a loop, less under a sanitizer.
+// The number of iterations for a loop; smaller under a sanitizer.
 constexpr int fewer(int n) { return n / slowdown > 0 ? n / slowdown : 1; }
 
-// Long enough for others to get somewhere if they can.
+// Long enough for other goroutines to make progress if they can.
 inline constexpr auto a_while = slowdown > 1 ? 20ms : 5ms;
 
-// How late is a bug, on a machine that other things run on, too.
+// Whatever takes longer than this is a bug, even on a machine that runs other things, too.
 inline constexpr auto late = 5s;
 
-// Waits until `condition` holds; false: it did not come to it. From a goroutine.
+// Waits until `condition` holds. Returns false if it still does not after `limit`. Call from a goroutine.
 inline bool eventually(const std::function<bool()>& condition, clock::duration limit = late) {
   auto give_up = clock::now() + limit;
   for (int i = 0; !condition(); ++i) {
@@ -58,14 +58,14 @@ inline bool eventually(const std::function<bool()>& condition, clock::duration l
   return true;
 }
 
-// Gives the processor to nobody, without calling weft.
+// Computes without calling weft, so the goroutine gives its processor to nobody.
 inline void compute_for(clock::duration d) {
   auto end = clock::now() + d;
   while (clock::now() < end) {}
 }
 
-// A timer that is in a heap as long as it is armed, as Go's all were; one with a channel is there only while somebody
-// waits. (Go's own tests have the same: newTimerFunc.)
+// A timer that is in a heap as long as it is armed, as all of Go's timers once were. A weft::timer is in a heap only
+// while a goroutine waits on its channel. (Go's own tests have the same helper: newTimerFunc.)
 class heap_timer {
  public:
   explicit heap_timer(clock::duration d) : t_(weft::after_func(d, [c = c_] { (void)c.try_send(clock::now()); })) {}

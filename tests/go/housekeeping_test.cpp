@@ -1,4 +1,4 @@
-// What the runtime does from time to time: the forced tick, threads that end, the number of processors.
+// What the runtime does from time to time: the forced tick, ending idle threads, following the number of processors.
 
 #include "tests/go/helpers.hpp"
 #include "tests/support/catch.hpp"
@@ -80,7 +80,7 @@ TEST_CASE("those that block in calls that nobody announced hold up the others fo
   };
   auto least = took();
   for (int attempt = 0; attempt < 3 && least >= 600ms; ++attempt) least = std::min(least, took());
-  CHECK(least < 600ms);  // one after the other, on each P: 1 s
+  CHECK(least < 600ms);  // if they blocked each P one after the other: 1 s
 }
 
 TEST_CASE("threads that nobody needs any more end") {
@@ -92,7 +92,7 @@ TEST_CASE("threads that nobody needs any more end") {
         w.wait();
         CHECK(weft::runtime_stats().threads > 6);
         CHECK(eventually([] { return weft::runtime_stats().threads <= 6; }, 20s));
-        // And new ones come when they are needed.
+        // New threads come when they are needed.
         for (int i = 0; i < n; ++i) w.go([] { weft::blocking([] { ::usleep(10000); }); });
         w.wait();
       },
@@ -109,7 +109,7 @@ TEST_CASE("the number of Ps follows the processors until somebody sets it") {
     }
   };
   weft::run([&] {
-    if (weft::procs() < 2) return;  // a quota
+    if (weft::procs() < 2) return;  // a quota allows only one
     cpu_set_t one;
     CPU_ZERO(&one);
     for (int i = 0; CPU_COUNT(&one) == 0; ++i) {
@@ -141,7 +141,7 @@ TEST_CASE("beside more goroutines that compute without end than may have threads
           });
         }
         for (int i = 0; i < 40; ++i) CHECK(tick.channel().recv().has_value());
-        CHECK(begun < n);  // the rest waits, so that the threads do not get more and more
+        CHECK(begun < n);  // the others wait, so that there are not more and more threads
         stop = true;
         CHECK(eventually([&] { return ended == n; }, 30s));
         CHECK(weft::spawn([] { return 7; }).join() == 7);
@@ -156,7 +156,7 @@ TEST_CASE("beside many that compute, few more begin if each is started next, and
   std::atomic<int> begun{0};
   weft::run(
       [&] {
-        weft::ticker tick(2ms);  // what is overdue has Ps taken
+        weft::ticker tick(2ms);  // sysmon takes Ps for its overdue ticks
         auto hog = [&] {
           ++begun;
           while (!stop.load(std::memory_order_relaxed)) {}
@@ -204,15 +204,16 @@ TEST_CASE("goroutines of a kind of which one computed do not wait like it once a
   };
   weft::run(
       [&] {
-        weft::ticker tick(5ms);  // what is overdue has Ps taken
+        weft::ticker tick(5ms);  // sysmon takes Ps for its overdue ticks
         for (int i = 0; i < n; ++i) {
           weft::go(hog);
           weft::go([&, i] {
-            if (i == 8) compute_for(500ms);  // when there are too many already
+            if (i == 8) compute_for(500ms);  // at a time when there are too many hogs already
             ++done;
           });
         }
-        // With each of them between two of the others, each of which makes the next one wait for up to a second.
+        // Fails if each of these goroutines runs between two hogs, each of which delays the next goroutine by up to a
+        // second.
         CHECK(eventually([&] { return done == n; }, 10s));
         CHECK(left == n);
         stop = true;
@@ -223,14 +224,14 @@ TEST_CASE("goroutines of a kind of which one computed do not wait like it once a
 
 namespace {
 
-// Ten thousand that compute, ten thousand that block in a read that nobody announced, and a ticker that began first;
-// until `enough` reads have begun, and for 250 ticks.
+// Runs ten thousand goroutines that compute, ten thousand that block in an unannounced read, and a ticker that began
+// before them, until more than `enough` reads have begun and 250 ticks have come.
 struct beside_many {
-  std::vector<clock::duration> late;  // in order
+  std::vector<clock::duration> late;  // sorted
   int reads_begun = 0;                // by the end of the measurement
 };
 beside_many many_hogs(unsigned procs, unsigned max_threads, int enough) {
-  const int each = under_tsan ? 500 : 10000;  // it counts goroutines as threads
+  const int each = under_tsan ? 500 : 10000;  // TSan counts goroutines as threads
   int fd[2];
   REQUIRE(::pipe(fd) == 0);
   std::atomic<bool> stop{false};
@@ -251,7 +252,7 @@ beside_many many_hogs(unsigned procs, unsigned max_threads, int enough) {
             if (::read(fd[0], &c, 1) == 0) ++reads_ended;
           });
         }
-        // Not for a time: everything may stand still for some of it.
+        // Counts ticks rather than time: the whole process may stand still for part of the time.
         for (auto give_up = clock::now() + 60s; clock::now() < give_up;) {
           if (r.late.size() >= 250 && reads_begun > enough) break;
           r.late.push_back(clock::now() - *tick.channel().recv());
@@ -277,8 +278,8 @@ TEST_CASE("10,000 goroutines that compute and 10,000 that block: a ticker is on 
     CAPTURE(procs);
     beside_many r = many_hogs(procs, 1000, 20);
     CHECK(r.late.size() > 20);
-    CHECK(r.late[r.late.size() / 2] < 20ms * slowdown);  // what is later is mostly the machine's
-    CHECK(r.reads_begun > 20);                           // not held up by those that compute
+    CHECK(r.late[r.late.size() / 2] < 20ms * slowdown);  // what is later than the median is mostly the machine's
+    CHECK(r.reads_begun > 20);                           // goroutines that compute do not hold up the reads
   }
 }
 
@@ -292,8 +293,8 @@ TEST_CASE("10,000 goroutines that block hold nearly all threads that may be, and
 
 namespace {
 
-// A ticker of 1 ms, and a goroutine that holds the only P for a second without telling anybody. True: the ticker
-// missed nothing but in the first 12 ms.
+// Runs a ticker of 1 ms, and a goroutine that holds the only P for a second without announcing it. True: the ticker
+// missed nothing except in the first 12 ms.
 bool ticker_beside(const std::function<void()>& hold_p) {
   std::atomic<int> state{0};
   clock::duration first{}, longest_gap{};
@@ -325,7 +326,7 @@ bool ticker_beside(const std::function<void()>& hold_p) {
   return in_time && first < 12ms * slowdown && longest_gap < 12ms * slowdown;  // three ticks of most kernels
 }
 
-// At its best: at times the machine has no processor for anybody.
+// True if f succeeds at least once in ten times: sometimes the machine has no processor to spare.
 bool at_best(const std::function<bool()>& f) {
   for (int i = 0; i < 10; ++i) {
     if (f()) return true;

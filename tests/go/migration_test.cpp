@@ -1,5 +1,6 @@
-// What a goroutine finds after each suspension on another thread: itself, its errno, and the standard library in order.
-// Run with WEFT_DEBUG=hazard=1, which sees to it that the thread is another one; in many builds by tests/matrix/run.
+// What a goroutine finds after each suspension that ends on another thread: its own variables, its errno, and the
+// standard library in order. Run with WEFT_DEBUG=hazard=1, which makes it another thread each time; tests/matrix/run
+// repeats this in many builds.
 
 #include "tests/go/helpers.hpp"
 #include "tests/support/catch.hpp"
@@ -23,7 +24,7 @@ namespace {
 
 constexpr int kinds = 6;
 
-// A suspension of one of several kinds.
+// Suspends the goroutine, in one of several ways.
 void suspend(int kind) {
   switch (kind % kinds) {
     case 0: weft::yield(); break;
@@ -91,7 +92,7 @@ TEST_CASE("migration: a goroutine's own things move along") {
   CHECK(wrong == 0);
 }
 
-// The whole loop in one function: here compilers keep the address of errno.
+// The whole loop is in one function: there, compilers keep the address of errno.
 TEST_CASE("migration: errno") {
   std::atomic<int> wrong{0};
   on_many(8, [&](int g) {

@@ -1,4 +1,4 @@
-// weft::pin: a goroutine stays on its thread, which others use meanwhile. weft::no_preemption: nobody takes its P.
+// weft::pin: a goroutine stays on its thread, which others use while it waits. weft::no_preemption: nobody takes its P.
 
 #include "tests/go/helpers.hpp"
 #include "tests/support/catch.hpp"
@@ -20,7 +20,7 @@ using weft::chan;
 
 namespace {
 
-// A suspension of one of several kinds.
+// Suspends the goroutine, in one of several ways.
 void wander(int i) {
   switch (i % 5) {
     case 0: weft::yield(); break;
@@ -31,7 +31,7 @@ void wander(int i) {
   }
 }
 
-// The thread stays the same through suspensions of all kinds.
+// Suspends the goroutine n times, in all ways. Returns how often it continued on another thread than its first one.
 int times_moved(int n) {
   pid_t mine = ::gettid();
   int moved = 0;
@@ -75,7 +75,7 @@ TEST_CASE("pin: others run on the thread while the goroutine waits") {
         weft::wait_group w;
         for (int i = 0; i < 10; ++i) w.go([&] { on_it += ::gettid() == mine; });
         w.wait();
-        CHECK(on_it == 10);  // there is but one P, and nobody had a reason to pass it on
+        CHECK(on_it == 10);  // there is only one P, and no reason to pass it on
         CHECK(::gettid() == mine);
       },
       {.procs = 1});
@@ -170,7 +170,7 @@ TEST_CASE("pin: one that announces that it blocks does not hold up those pinned 
           });
         });
         int moved = times_moved(10);
-        (void)!::write(fds[1], "", 1);  // without this the other one never comes back
+        (void)!::write(fds[1], "", 1);  // otherwise the other goroutine would never come back
         return moved;
       });
       CHECK(pinned.join() == 0);
@@ -190,7 +190,7 @@ TEST_CASE("pin: one that computes holds up those pinned to its thread until it c
           pid_t mine = ::gettid();
           weft::go([&] {
             computing = true;
-            compute_for(40ms);  // its P is taken meanwhile
+            compute_for(40ms);  // the P is taken meanwhile
             calls = true;
           });
           weft::sleep(1ms);
@@ -213,8 +213,9 @@ TEST_CASE("pin: one whose thread sleeps in the poller is woken there") {
           c.recv();
           ran = true;
         });
-        // Nobody takes the P of this goroutine, which keeps it. So it is the other M that sleeps in the poller, once
-        // there is something to sleep for; and one more has to come for the goroutine, which is not its own.
+        // no_preemption keeps the P of this goroutine. So it is the other M, to which `pinned` is pinned, that sleeps
+        // in the poller once there is something to sleep for. When `pinned` is ready, yet another M has to come for it,
+        // and must pass it on to its own M.
         weft::no_preemption alone;
         std::this_thread::sleep_for(2ms);
         auto something = weft::after_func(1h, [] {});
@@ -341,8 +342,8 @@ TEST_CASE("no_preemption: alone on the only P, nobody else runs") {
           }
         });
         while (turns == 0) weft::yield();
-        // Where its thread had lost the processor, its P may have been taken: it counts once more then, before it
-        // waits.
+        // If the thread of `other` had lost the processor, the P may have been taken from it. `other` counts once more
+        // then, before it waits.
         auto wait_until_it_waits = [] {
           while (weft::runtime_stats().detached != 0) compute_for(1ms);
         };
@@ -359,7 +360,7 @@ TEST_CASE("no_preemption: alone on the only P, nobody else runs") {
           c.recv();
           CHECK(turns == before);
 
-          // Waiting lets others run, and afterwards it is as before.
+          // A wait lets others run. After it, nobody else runs again.
           weft::sleep(1ms);
           CHECK(turns > before);
           wait_until_it_waits();
@@ -424,7 +425,7 @@ TEST_CASE("no_preemption: an exception ends it") {
         }));
         over = true;
         other.join();
-        // Nor does it stay with what a goroutine leaves behind.
+        // It does not outlast its goroutine either, even if it is never destroyed.
         weft::spawn([] {
           weft::no_preemption alone;
           weft::exit_goroutine();
@@ -435,7 +436,7 @@ TEST_CASE("no_preemption: an exception ends it") {
         auto hog = weft::spawn([&] {
           while (!stop) {}
         });
-        weft::sleep(1ms);  // the hog's P is taken, though its G may be that of the one before
+        weft::sleep(1ms);  // the hog's P is taken, although its G may be that of the goroutine above
         stop = true;
         hog.join();
       },

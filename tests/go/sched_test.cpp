@@ -1,5 +1,5 @@
-// What Go's scheduler promises (runtime/proc_test.go), what run(), tasks and goroutines of weft promise, one case each.
-// exception_test.cpp has what C++ adds: exceptions, errno, goroutine-local variables.
+// What Go's scheduler promises (runtime/proc_test.go), and what weft's run(), tasks and goroutines promise, one test
+// case each. What C++ adds is in exception_test.cpp: exceptions, errno, goroutine-local variables.
 
 #include "tests/go/helpers.hpp"
 #include "tests/support/catch.hpp"
@@ -40,7 +40,7 @@ TEST_CASE("yield: everything runnable gets its turn before the caller goes on") 
           std::atomic<int> ran{0};
           for (int i = 0; i < n; ++i) weft::go([&] { ++ran; });
           weft::yield();
-          // Under a sanitizer beginning takes so long that one may lose its P over it, and end a little later.
+          // Under a sanitizer, beginning takes so long that a goroutine may lose its P over it, and end a little later.
           if (slowdown > 1) (void)eventually([&] { return ran == n; });
           CHECK(ran == n);
         }
@@ -50,8 +50,8 @@ TEST_CASE("yield: everything runnable gets its turn before the caller goes on") 
 
 namespace {
 
-// How many of n goroutines, which compute for so long each, have begun when a yield comes back; n if one of them lost
-// its P, as it may have done so before it was counted.
+// Starts n goroutines that compute for `each`, and yields. Returns how many have begun when the yield returns; n if one
+// of them has lost its P, as that may have happened before it was counted.
 int ran_before_yield_is_over(int n, std::chrono::microseconds each) {
   const std::uint64_t lost = weft::runtime_stats().detachments;
   std::atomic<int> ran{0};
@@ -71,7 +71,8 @@ int ran_before_yield_is_over(int n, std::chrono::microseconds each) {
 }  // namespace
 
 // The ring of a P overflows into the global queue, from where goroutines come back in batches. The global queue has its
-// turn once in 61 slices, so there are more rounds than that, and whenever it had none for 10 ms.
+// turn once in 61 time slices, so the first loop has more rounds than that. It also has a turn whenever it had none for
+// 10 ms, so the goroutines of the second loop compute for longer than that.
 TEST_CASE("yield: so it is where the queue of the P overflows") {
   weft::run(
       [] {
@@ -180,7 +181,8 @@ TEST_CASE("goroutines that spin until another one acts do not hang, at one P") {
 
 // --- fairness
 
-// runtime's TestPingPongHog: two that talk to each other do not starve others, although each wakes the other as next.
+// runtime's TestPingPongHog: two goroutines that talk to each other do not starve others, although each puts the other
+// into runnext.
 TEST_CASE("a pair that plays ping-pong does not starve the others") {
   weft::run(
       [] {
@@ -207,7 +209,7 @@ TEST_CASE("a pair that plays ping-pong does not starve the others") {
             }
           });
         }
-        // From outside: this sleep has to end, too.
+        // From outside of the pair: the sleeps of this call have to end, too.
         CHECK(eventually([&] { return others > 500; }));
         over = true;
         w.wait();
@@ -238,8 +240,8 @@ TEST_CASE("a pair that plays ping-pong does not starve one that was started befo
 }
 
 TEST_CASE("a chain of goroutines does not work ahead of its end") {
-  // The prime sieve: who passes a value on comes after whom it gave it to. Each value that is made before it is wanted
-  // is work in vain for all the channels it passes.
+  // The prime sieve: a goroutine that passes a value on runs again only after the goroutine that received it. A value
+  // that is made before it is wanted is work in vain for all the channels that it passes.
   int made = 0, last = 0, made_then = 0;
   weft::run(
       [&] {
@@ -261,10 +263,10 @@ TEST_CASE("a chain of goroutines does not work ahead of its end") {
       },
       {.procs = 1});
   CHECK(last == 4409);
-  CHECK(made_then < 4900);  // 4407, and what comes before its turn when a time slice of 10 ms is over
+  CHECK(made_then < 4900);  // 4407, and those that are made early because a time slice of 10 ms is over
 }
 
-// Each function that ran is due again at once, and what a timer makes ready runs next.
+// Each timer's function makes the timer due again at once, and what a timer makes ready runs next.
 TEST_CASE("timers that are due again when they have run do not starve the others") {
   weft::run(
       [] {
@@ -290,7 +292,7 @@ TEST_CASE("timers that are due again when they have run do not starve the others
       {.procs = 1});
 }
 
-// runtime's TestSchedLocalQueueStarve / the global queue: those in the global queue get their turn beside local work.
+// runtime's TestSchedLocalQueueStarve / the global queue: the goroutines in it get their turn beside local work.
 TEST_CASE("goroutines in the global queue are not starved by local ones") {
   weft::run([] {
     std::atomic<bool> over{false};
@@ -323,15 +325,15 @@ TEST_CASE("goroutines in the global queue are not starved by local ones") {
 
 namespace {
 
-// How many rounds the pair plays, and how long it takes, until all others have run: the most of all times.
+// The most rounds that the pair plays, and the longest time that passes, until all others have run.
 struct beside_pair {
   long rounds = 0;
   clock::duration time{0};
 };
 
-// Two goroutines play ping-pong and do some work for each message, beside 300 that are woken so many times: more than a
-// ring holds, so that some are in the global queue; and beside what ends time slices now and then, so that nobody is
-// asked to yield.
+// Two goroutines play ping-pong, and do `work` for each message. Beside them, 300 goroutines are woken, `times` times.
+// A ring does not hold that many, so some of them are in the global queue. A ticker ends time slices now and then, so
+// that no goroutine is asked to yield.
 beside_pair wake_many_beside_a_pair(int times, auto work) {
   beside_pair most;
   weft::run(
@@ -383,17 +385,18 @@ TEST_CASE("a pair that plays ping-pong does not starve those in the global queue
   CHECK(wake_many_beside_a_pair(fewer(200), [] {}).rounds < 500'000);
 }
 
-// A time slice has hardly as many messages as end the pair's turn.
+// With this work, a time slice has hardly as many messages as it takes to end the pair's turn.
 TEST_CASE("a pair that does something between its messages does not starve those in the global queue") {
   CHECK(wake_many_beside_a_pair(5, [] { compute_for(2us); }).time < 1s);
 }
 
-// The ticker begins a time slice before anybody is asked to yield, and the queue's turn is one in so many.
+// The ticker begins a new time slice before any goroutine is asked to yield, and the global queue has its turn only
+// once in so many slices.
 TEST_CASE("a pair that does much between its messages does not starve those in the global queue") {
   CHECK(wake_many_beside_a_pair(20, [] { compute_for(100us); }).time < 500ms * slowdown);
 }
 
-// runtime's TestSchedLocalQueueEmpty: a goroutine that was made ready is found, also by another P.
+// runtime's TestSchedLocalQueueEmpty: a goroutine that was made ready is found, if need be by another P.
 TEST_CASE("a goroutine that was made ready is found while its maker goes on computing") {
   weft::run([] {
     unsigned before = weft::set_procs(2);
@@ -418,7 +421,7 @@ TEST_CASE("a goroutine that computes without calling weft holds up the others fo
           auto hog = weft::spawn([&] {
             while (!over) {}
           });
-          weft::yield();  // it runs now
+          weft::yield();  // lets the hog begin
           auto begin = clock::now();
           chan<int> c;
           weft::go([=] { c.send(1); });
@@ -451,7 +454,7 @@ TEST_CASE("a blocking call that nobody announced holds up the others for no more
   });
 }
 
-// One in eight dispatches is not often enough where each takes long.
+// If each dispatch takes long, a turn for sleepers once in eight dispatches is not often enough.
 TEST_CASE("sleepers run soon after they wake beside goroutines that compute and yield") {
   weft::run(
       [] {
@@ -505,7 +508,7 @@ TEST_CASE("blocking: others run meanwhile, at one P") {
       {.procs = 1});
 }
 
-// sysmon looks every 10 ms when nothing happens for a while.
+// After a while in which nothing has happened, sysmon looks only every 10 ms.
 TEST_CASE("blocking: who waits for the only P has it soon") {
   weft::run(
       [] {
@@ -524,7 +527,7 @@ TEST_CASE("blocking: who waits for the only P has it soon") {
       {.procs = 1});
 }
 
-// While all Ps idle sysmon may be in a pause of 10 ms, which the call has to end.
+// While all Ps idle, sysmon may be in a pause of 10 ms, which the call has to end.
 TEST_CASE("blocking: timers, descriptors and what threads make ready do not wait for the only P") {
   weft::run(
       [] {
@@ -532,7 +535,7 @@ TEST_CASE("blocking: timers, descriptors and what threads make ready do not wait
         REQUIRE(::pipe(fds) == 0);
         chan<int> c;
         weft::semaphore permits(0);
-        const auto wait = GENERATE(0, 1, 2, 3, 4);  // for whom: below
+        const auto wait = GENERATE(0, 1, 2, 3, 4);  // what is waited for, see below
         auto soonest = clock::duration::max();
         for (int i = 0; i < 20 && soonest > 2ms * slowdown; ++i) {
           std::atomic<clock::rep> due{0};
@@ -639,7 +642,7 @@ TEST_CASE("blocking: returns values, references and nothing, lets exceptions thr
     weft::blocking([] {});
     CHECK_THROWS_AS(weft::blocking([] { throw std::out_of_range("x"); }), std::out_of_range);
     CHECK(weft::blocking([] { return weft::blocking([] { return 7; }); }) == 7);
-    // A call back into weft from inside: the goroutine is back.
+    // Calls weft from inside: the goroutine comes back for that.
     chan<int> c;
     weft::go([=] { c.send(8); });
     CHECK(weft::blocking([=] { return *c.recv(); }) == 8);
@@ -755,7 +758,8 @@ TEST_CASE("lock_os_thread: channels, timers and blocking calls between locked go
   });
 }
 
-// main, which is locked, talks to another goroutine until `over`, or for `limit` words. True: until `over`.
+// main, which is locked to its thread, talks to another goroutine until `over` is true, or for `limit` words. Returns
+// true if it ended because of `over`.
 static bool talk(bool both_locked, const std::function<bool()>& over, int limit = std::numeric_limits<int>::max()) {
   chan<int> c, d;
   weft::wait_group w;
@@ -804,14 +808,14 @@ TEST_CASE("lock_os_thread: the P goes straight from one locked goroutine to the 
         const auto words = static_cast<std::uint64_t>(fewer(1000));
         talk(
             true, [] { return false; }, static_cast<int>(words));
-        CHECK(weft::runtime_stats().thread_wakeups - before < 3 * words);  // one there, one back, and now and then more
+        CHECK(weft::runtime_stats().thread_wakeups - before < 3 * words);  // one there, one back, sometimes one more
       },
       {.procs = 1});
 }
 
 namespace {
 
-// The longest of so many sleeps beside goroutines whose calls never wait, as many as there are Ps.
+// Returns the longest of several sleeps of 1 ms, beside as many goroutines as there are Ps, whose calls never wait.
 std::chrono::nanoseconds longest_sleep_beside(int sleeps, auto calls) {
   std::atomic<bool> over{false};
   weft::wait_group all;
@@ -947,7 +951,7 @@ TEST_CASE("lock_os_thread: more goroutines than there may be threads take turns"
               if ((i + k) % 3 != 0) weft::sleep(100us);
               weft::yield();
               --tied;
-              if (k == 3 && i % 2 == 0) return;  // the end unties, too
+              if (k == 3 && i % 2 == 0) return;  // the goroutine's end unties it, too
               weft::unlock_os_thread();
             }
           });
@@ -1057,7 +1061,7 @@ __attribute__((noinline)) int deep(int n) {
 
 TEST_CASE("deep recursion within the stack, and beyond the usual size with an option") {
   weft::run([] {
-    // A frame is larger under a sanitizer.
+    // Frames are larger under a sanitizer.
     constexpr int n = 250 / (slowdown > 1 ? 4 : 1);
     weft::wait_group w;
     std::atomic<int> wrong{0};
@@ -1167,7 +1171,8 @@ TEST_CASE("set_procs: while goroutines compute or block without telling anybody"
   });
 }
 
-// It is on a P whose goroutine computes, so nobody came for it yet. Most often that is the second P, which goes.
+// The goroutine is queued on a P whose current goroutine computes, so nobody has come for it yet. Most often that is
+// the second P, which goes if n is 1.
 TEST_CASE("set_procs: what is queued on a P goes on, whether the P stays or goes") {
   std::atomic<bool> all_went_on{true};
   for (int round = 0; round < 20 && all_went_on; ++round) {
@@ -1185,7 +1190,7 @@ TEST_CASE("set_procs: what is queued on a P goes on, whether the P stays or goes
           all_went_on = eventually([&] { return ran.load(); });
           over = true;
           neighbour.join();
-          // And each P runs somebody.
+          // Afterwards each P runs a goroutine.
           std::atomic<unsigned> running{0};
           weft::wait_group w;
           for (unsigned i = 0; i < n; ++i) {
@@ -1248,7 +1253,8 @@ TEST_CASE("run: again and again, each from a clean start") {
   }
 }
 
-// AddressSanitizer frees what it kept for the locals of the first ones, and run() looks at what the others own.
+// The first 100 goroutines end, and AddressSanitizer frees what it kept for their locals. The second 100 are left
+// behind before they begin, and run() looks at what they own.
 TEST_CASE("run: goroutines with a used header and a closure on the stack are left behind before they begin") {
   weft::options one_p;
   one_p.procs = 1;
@@ -1359,9 +1365,9 @@ TEST_CASE("run: waits for those that compute or block no longer than the grace, 
   auto took = clock::now() - begin;
   CHECK(took >= 50ms);
   CHECK(took < 50ms + late);
-  // A new runtime beside those that were left behind.
+  // A new runtime runs beside the goroutines that were left behind.
   CHECK(weft::run([] { return weft::spawn([] { return 5; }).join(); }) == 5);
-  // They come back between two of them, or into one.
+  // They come back between two runtimes, or while the next one runs.
   auto come_back = [] {
     over = true;
     while (stopped_by_itself < 3) std::this_thread::sleep_for(1ms);
@@ -1637,7 +1643,7 @@ TEST_CASE("task: the destructor waits, and drops an exception nobody asked for")
     }
     done = false;
     auto t = weft::spawn([] { return 1; });
-    t = weft::spawn([&] {  // assignment waits for the one it replaces
+    t = weft::spawn([&] {  // assignment waits for the task that it replaces
       done = true;
       return 2;
     });
@@ -1795,7 +1801,7 @@ TEST_CASE("task_group: a thread that waits in one goes on when the run() ends") 
     });
   };
   weft::run([&] {
-    in_a_group([](weft::task_group&) {});  // its destructor waits
+    in_a_group([](weft::task_group&) {});  // the group's destructor waits
     in_a_group([](weft::task_group& g) { g.wait(); });
     in_a_group([](weft::task_group& g) { CHECK_THROWS_AS(g.go([] {}), std::logic_error); });
     while (begun.load() < 3) weft::yield();
@@ -1844,7 +1850,7 @@ TEST_CASE("exit_goroutine: runs the destructors and nothing after") {
       try {
         inner();
       } catch (const std::exception&) {
-        ++went_on;  // it is no std::exception
+        ++went_on;  // what exit_goroutine throws is not a std::exception
       } catch (...) {
         ++destroyed;
         throw;
@@ -1956,7 +1962,7 @@ TEST_CASE("stats: parks by reason, wake-ups, and their names") {
     std::uint64_t sum = 0;
     for (std::uint64_t n : b.parks_by_reason) sum += n;
     CHECK(sum == b.parks);
-    // All that parked since have been woken. One more: the housekeeper may park meanwhile.
+    // All goroutines that parked since then have been woken. The difference of one: the housekeeper may park meanwhile.
     CHECK(b.wakeups - a.wakeups <= b.parks - a.parks + 1);
     CHECK(b.wakeups - a.wakeups + 1 >= b.parks - a.parks);
   });
@@ -1969,8 +1975,8 @@ TEST_CASE("stats: queue lengths") {
         for (int i = 0; i < 100; ++i) w.go([] {});
         auto s = weft::runtime_stats();
         CHECK(s.runnable == s.local_queues + s.global_queue);
-        CHECK(s.longest_queue == s.local_queues);  // there is one
-        CHECK(s.runnable <= 101);                  // and the housekeeper
+        CHECK(s.longest_queue == s.local_queues);  // there is only one P
+        CHECK(s.runnable <= 101);                  // these and the housekeeper
         if (!under_tsan) CHECK(s.runnable >= 1);
         CHECK(s.newcomers == 0);
         w.wait();
@@ -2003,7 +2009,7 @@ TEST_CASE("stats: blocking calls, goroutines that lost their P, and what was ask
         CHECK(eventually(all_there));
         auto b = weft::runtime_stats();
         CHECK(b.hogs <= 2);
-        CHECK(b.running == 4);  // and this one
+        CHECK(b.running == 4);  // the three above and main
         CHECK(b.threads >= 4);
         CHECK(b.detachments - a.detachments >= 2);
         CHECK(b.preemptions_taken - a.preemptions_taken >= 2);
@@ -2016,7 +2022,7 @@ TEST_CASE("stats: blocking calls, goroutines that lost their P, and what was ask
         CHECK(b.in_calls == 0);
         CHECK(b.detached == 0);
         CHECK(b.hogs == 0);
-        // One that calls weft now and then comes by, and keeps its P.
+        // A goroutine that calls weft now and then gives way when it is asked, and keeps its P.
         auto end = clock::now() + late;
         auto taken = b.preemptions_taken;
         auto asked = weft::spawn([&] {
@@ -2031,12 +2037,12 @@ TEST_CASE("stats: blocking calls, goroutines that lost their P, and what was ask
 TEST_CASE("a goroutine that lost its P is not asked for the one that it gets") {
   weft::run(
       [] {
-        bool none_too_many = false;  // once is enough: one that was asked before may be taken in between
+        bool none_too_many = false;  // one round is enough: a request made before it may be met in it
         for (int i = 0; i < 3; ++i) {
           auto a = weft::runtime_stats();
           std::atomic<bool> ran{false};
           weft::go([&] { ran = true; });
-          while (!ran) {}  // loses the only P, which is free again when that one has ended
+          while (!ran) {}  // loses the only P, which is free again when the other goroutine has ended
           compute_for(5ms);
           weft::yield();
           auto b = weft::runtime_stats();
@@ -2052,7 +2058,7 @@ TEST_CASE("a goroutine that computes without its P takes long turns of the proce
   weft::run(
       [] {
         std::uint64_t with_p = slice_of_thread();
-        if (with_p == 0) return;  // the kernel has none
+        if (with_p == 0) return;  // the kernel does not tell
         CHECK(with_p == 100'000);
         std::atomic<bool> stop{false};
         weft::wait_group others;
@@ -2096,7 +2102,7 @@ TEST_CASE("stats: the histogram of scheduling latency") {
         auto a = weft::runtime_stats();
         weft::wait_group w;
         for (int i = 0; i < 250; ++i) w.go([] {});
-        compute_for(20ms);  // they get the P after 10 ms, or 1 ms if something is overdue
+        compute_for(20ms);  // the goroutines get the P after 10 ms, or 1 ms if something is overdue
         w.wait();
         auto b = weft::runtime_stats();
         constexpr std::size_t half_a_ms = 19;  // 2^19 ns
@@ -2207,9 +2213,9 @@ TEST_CASE("task_group: the first exception cancels the context and comes out of 
     CHECK(g.context().err() == std::errc::operation_canceled);
     thrown.send(1);
     CHECK_THROWS_AS(g.wait(), std::logic_error);
-    g.wait();  // the other one is dropped, too
+    g.wait();  // the second exception was dropped
 
-    // Used again, with a context that stays cancelled.
+    // The group is used again; its context stays cancelled.
     std::atomic<int> ran{0};
     g.go([&] { ++ran; });
     g.wait();

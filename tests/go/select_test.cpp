@@ -78,7 +78,7 @@ TEST_CASE("select: handlers may be left out, or take nothing, a value, an option
     CHECK(select(on_recv(s, [&](bool o) { open = o; })) == 0);
     CHECK_FALSE(open);
     c.close();
-    CHECK(select(on_recv(c, out)) == 0);  // the 1
+    CHECK(select(on_recv(c, out)) == 0);  // receives the 1
     CHECK(select(on_recv(c, out)) == 0);
     CHECK_FALSE(out);
     CHECK_THROWS_AS(select(on_recv(c, [](int) {})), weft::channel_closed);
@@ -170,7 +170,7 @@ TEST_CASE("select: what blocks and what does not") {
     ready([=] { select(on_send(full, 1), on_recv(nil_chan)); });
     ready([=] { select(on_recv(nil_chan), on_timeout(1ms)); });
   });
-  // Those that block for ever stay behind when run() ends.
+  // Selects that block forever stay behind when run() ends.
   weft::run([] {
     chan<int> nil_chan{weft::nil}, unbuffered, full{1};
     full.send(1);
@@ -196,7 +196,7 @@ TEST_CASE("select: what blocks and what does not") {
       select(none);
       ++came_back;
     });
-    // They borrow the channels: all have to wait before main goes.
+    // The goroutines borrow the channels, so all of them have to wait before main returns.
     CHECK(eventually([] { return weft::runtime_stats().waiting >= 5; }));
     weft::sleep(a_while);
     CHECK(came_back == 0);
@@ -216,7 +216,7 @@ TEST_CASE("select: several ready cases have equal chances") {
       int v;
       (void)c.try_recv(v);
     }
-    // Chi-squared with 2 degrees of freedom; 20 comes up once in 22,000 runs of a fair one.
+    // Chi-squared with 2 degrees of freedom; a fair choice exceeds 20 once in 22,000 runs.
     double x = 0;
     for (int k : n) x += std::pow(k - trials / 3.0, 2) / (trials / 3.0);
     INFO("chosen " << n[0] << ", " << n[1] << ", " << n[2] << " times");
@@ -267,7 +267,7 @@ TEST_CASE("select: one goroutine's send and receive on one channel do not meet")
           }
         });
       }
-      w.wait();  // each operation of one is the other half of one of the other's, or there is always room or a value
+      w.wait();  // each operation of one goroutine meets one of the other, or there is always room or a value
       CHECK(wrong == 0);
     }
   });
@@ -491,7 +491,7 @@ TEST_CASE("select: a close wakes those that wait to send and to receive") {
           results.send(2);
         }
       });
-      // One at a time: else they would serve each other.
+      // One goroutine at a time: otherwise they would serve each other.
       weft::sleep(a_while);
       c.close();
       CHECK(results.recv() == (i % 2 == 0 ? 1 : 2));
@@ -592,7 +592,7 @@ TEST_CASE("select: two selects meet each other") {
     chan<int> a, b;
     std::atomic<long> sent{0}, got{0};
     weft::wait_group w;
-    // Each party sends on one channel and receives on the other; whichever comes first.
+    // Each party sends on one channel and receives on the other, whichever is possible first.
     auto party = [&](const chan<int>& to, const chan<int>& from) {
       for (int i = 0; i < n; ++i) {
         select(on_send(to, i, [&] { sent += i; }), on_recv(from, [&](std::optional<int> v) { got += *v; }));
@@ -831,7 +831,8 @@ TEST_CASE("select: between plain threads, without a runtime") {
   CHECK(sum == 2L * n * (n + 1) / 2);
 }
 
-// Values come less often than a thread looks whether the run() that sends its timers is over.
+// A plain thread that waits for a timer looks now and then whether the run() that drives the timer is over. Here values
+// come less often than that, and the thread must keep its place in the queue.
 TEST_CASE("select: a plain thread keeps its place while it waits for a timer, too") {
   weft::run([] {
     chan<int> work, there, by_thread, by_goroutine;
@@ -847,7 +848,7 @@ TEST_CASE("select: a plain thread keeps its place while it waits for a timer, to
     });
     auto others_time = [] { weft::sleep(60ms * slowdown); };
     there.recv();
-    weft::sleep(a_while);  // it waits
+    weft::sleep(a_while);  // now the thread waits
     weft::go([=] {
       if (auto v = work.recv()) by_goroutine.send(*v);
     });
@@ -982,7 +983,7 @@ TEST_CASE("select: a value of another type is whole if its case is not chosen, a
     CHECK(dynamic_cast<dog*>(animals.recv()->get()));
     CHECK(**words.recv() == text);
 
-    // To who waits, by one that waits, and out of a list.
+    // To a receiver that waits, by a select that waits, and from a list.
     chan<std::unique_ptr<animal>> c;
     auto receiver = weft::spawn([c] {
       bool dogs = true;

@@ -1,5 +1,5 @@
-// Whoever is ready gets its turn: beside goroutines that are always ready, too, that make one call after the other, or
-// that keep their threads, and with as few threads as there may be.
+// Every goroutine that is ready gets its turn: also beside goroutines that are always ready, that make one call after
+// the other, or that keep their threads, and with as few threads as weft may be given.
 //
 // Kills these mutants (tests/mutants): starve-*.
 //
@@ -25,7 +25,7 @@ extern "C" {
 int __real_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
 int __wrap_pthread_create(pthread_t* t, const pthread_attr_t* a, void* (*f)(void*), void* arg) {
   if (!no_threads.load()) return __real_pthread_create(t, a, f, arg);
-  errno = EAGAIN;  // of the calls of the kernel that it makes
+  errno = EAGAIN;  // as the system calls in it would set it
   return EAGAIN;
 }
 }
@@ -34,7 +34,7 @@ using namespace weft::test;
 
 namespace {
 
-// Each time that it may run somebody else, it has something itself.
+// Starts goroutines that only yield: whenever their M could run something else, one of these is ready.
 void always_ready(weft::wait_group& w, const std::atomic<bool>& over, int goroutines = 2) {
   for (int i = 0; i < goroutines; ++i) {
     w.go([&over] {
@@ -43,7 +43,7 @@ void always_ready(weft::wait_group& w, const std::atomic<bool>& over, int gorout
   }
 }
 
-// Without giving its thread to anybody: true when `flag` is set in time.
+// Waits for `flag` without giving the thread to another goroutine. Returns true if it is set in time.
 bool comes(const std::atomic<bool>& flag) {
   for (auto end = clock::now() + late; !flag && clock::now() < end;) ::usleep(100);
   return flag;
@@ -85,7 +85,7 @@ TEST_CASE("starvation: a timer in the heap of a P that no thread can be had for"
         std::atomic<bool> fired{false}, over{false};
         std::atomic<long> rounds{0};
         weft::wait_group w;
-        for (int i = 0; i < 2; ++i) {  // one P has always something to run
+        for (int i = 0; i < 2; ++i) {  // one P always has something to run
           w.go([&] {
             while (!over) {
               ++rounds;
@@ -96,7 +96,7 @@ TEST_CASE("starvation: a timer in the heap of a P that no thread can be had for"
         bool came = false;
         w.go([&] {
           long before = rounds;
-          while (rounds < before + 1000) {}  // so they run on another P
+          while (rounds < before + 1000) {}  // so the two above run on another P
           weft::after_func(5ms, [&] { fired = true; });
           weft::blocking([&] { came = comes(fired); });
           over = true;
@@ -225,7 +225,7 @@ TEST_CASE("starvation: goroutines that had to wait for those that compute, which
             compute_for(300ms);
           });
         }
-        std::thread t([&] {  // no goroutine, whose timer would be looked after
+        std::thread t([&] {  // a plain thread: a goroutine's timer would be looked after
           for (auto end = clock::now() + 2 * late; begun < many && clock::now() < end;) ::usleep(1000);
           in_time = begun == many;
           over = true;
@@ -355,7 +355,7 @@ TEST_CASE("starvation: one is pinned to the thread that another wants to be tied
         w.go([&] {
           try {
             weft::lock_os_thread();
-          } catch (const std::system_error&) {}  // as it would be left without a thread
+          } catch (const std::system_error&) {}  // the pinned goroutine would be left without a thread
           CHECK(from_pinned.recv_for(late) == weft::recv_result::value);
           blocks = false;
         });

@@ -1,5 +1,5 @@
 // The bugs that Go had in its timers, as a program meets them. Each case names Go's issue and says what went wrong.
-// tests/timers/timer_heap_bugs_test.cpp has those of the table of states at the level of the heap.
+// tests/timers/timer_heap_bugs_test.cpp has the bugs in the table of states, at the level of the heap.
 //
 // Kills these mutants (tests/mutants): timers-44868-*.
 
@@ -30,7 +30,8 @@ clock::duration cpu_time() {
 
 constexpr auto past = std::chrono::hours(-24 * 365 * 50);
 
-// Set by a thread while no P is held: nobody suspects a deadlock either, and comes by for that.
+// Checks a timer that a plain thread sets while no P is held. Nobody suspects a deadlock either, so no M comes by to
+// check for one.
 void check_that_it_fires_while_all_sleep(std::chrono::microseconds d) {
   auto fired = std::make_shared<std::atomic<bool>>(false);
   clock::duration took{};
@@ -64,7 +65,7 @@ TEST_CASE("Go issue 38023: resets without end do not lock up the scheduler") {
       w.go([&, g] {
         std::mt19937 random(g);
         while (!over) {
-          // No call that waits, so only preemption lets the others run.
+          // No call here waits, so only preemption lets the others run.
           for (int i = 0; i < 100; ++i) {
             auto& t = timers[random() % timers.size()];
             if (random() % 4 == 0) t.stop();
@@ -86,7 +87,7 @@ TEST_CASE("Go issue 38023: resets without end do not lock up the scheduler") {
   });
 }
 
-// Go 1.16: a timer came to a P of which nobody slept in the poller, as there had been no timer. Nobody was woken for
+// Go 1.16: a timer was set on a P while no thread slept in the poller, as there had been no timer. Nobody was woken for
 // it, and it fired after up to two minutes, at the forced collection.
 TEST_CASE("Go issue 44868: a timer that is set while everybody sleeps, and nobody in the poller, fires in time") {
   weft::run([] {
@@ -94,8 +95,8 @@ TEST_CASE("Go issue 44868: a timer that is set while everybody sleeps, and nobod
   });
 }
 
-// The other half: that a P had timers was forgotten while it idled, and whoever came for one looked elsewhere. Threads
-// set theirs on P 0.
+// The other half of that issue: while a P idled, it was forgotten that the P had timers, and the thread that came for
+// one of them looked elsewhere. Plain threads set their timers on P 0.
 TEST_CASE("Go issue 44868: the timers of a P that idles are not forgotten") {
   weft::run(
       [] {
@@ -117,7 +118,8 @@ TEST_CASE("Go issue 44868: the timers of a P that idles are not forgotten") {
               }
             }
             if (first) return;
-            // This P's own. It idles before they are due, and whoever sleeps for the first one asks anew for the other.
+            // Timers of this P, which idles before they are due. The M that sleeps for the first one must ask anew for
+            // the second.
             CHECK(weft::blocking([&] { return stay_until(*fired); }));
             // The P that idled last is the first to be woken.
             for (auto d : {0us, 1us, 500us, 3000us}) check_that_it_fires_while_all_sleep(d);
@@ -128,7 +130,7 @@ TEST_CASE("Go issue 44868: the timers of a P that idles are not forgotten") {
       {.procs = 2});
 }
 
-// The same with somebody in the poller, who has to be broken off.
+// The same while an M sleeps in the poller, so its sleep has to be broken off.
 TEST_CASE("a timer that is set while somebody sleeps in the poller for a later one, or for ever, fires in time") {
   weft::run([] {
     auto later = weft::after_func(1h, [] {});
@@ -140,8 +142,8 @@ TEST_CASE("a timer that is set while somebody sleeps in the poller for a later o
   });
 }
 
-// Go 1.16: moved to the past again and again, a timer was dropped: the hint for it was cleared by an adjustment that
-// did not look at it. After time's TestTimerModifiedEarlier.
+// Go 1.16: a timer that was moved to the past again and again was dropped. The hint for it was cleared by an adjustment
+// that did not look at the timer. After time's TestTimerModifiedEarlier.
 TEST_CASE("Go issue 47329: a timer that is rapidly moved earlier is not dropped") {
   weft::run([] {
     for (int i = 0; i < fewer(1000); ++i) {
@@ -156,7 +158,7 @@ TEST_CASE("Go issue 47329: a timer that is rapidly moved earlier is not dropped"
   });
 }
 
-// Go 1.16.7: an adjustment of the heap passed over some of the timers that were made earlier. After time's
+// Go 1.16.7: an adjustment of the heap skipped some of the timers that were made earlier. After time's
 // TestAdjustTimers.
 TEST_CASE("Go issue 47762: among timers that are moved earlier and later, none is late") {
   weft::run([] {
@@ -188,8 +190,8 @@ TEST_CASE("Go issue 47762: among timers that are moved earlier and later, none i
   });
 }
 
-// Go 1.16.7: the last timer of a P was moved earlier and stopped. Its time stayed behind as that P's next one, lay in
-// the past soon, and every idle thread spun over it.
+// Go 1.16.7: the last timer of a P was moved earlier and stopped. Its time stayed behind as the next time of that P,
+// was soon in the past, and made every idle thread spin.
 TEST_CASE("Go issue 51654: after the last timer was moved earlier and stopped, nobody computes") {
   weft::run([] {
     for (int round = 0; round < 3; ++round) {

@@ -1,9 +1,9 @@
 // Go's own tests of timers that timer_test.cpp does not have already, one case each, under their names: those of
 // time/sleep_test.go, time/tick_test.go and runtime/proc_test.go. TestTimerModifiedEarlier and TestAdjustTimers are in
-// timer_bugs_test.cpp. Without meaning here: TestTickerStopWithDirectInitialization, TestManualTicker (there is no
-// ticker that nobody made), TestTick (no such call).
+// timer_bugs_test.cpp. Three have no meaning here: TestTickerStopWithDirectInitialization and TestManualTicker (every
+// ticker is made by its constructor), TestTick (weft has no such call).
 //
-// Bounds upwards are generous, as Go's; nothing may ever be early.
+// Upper bounds are generous, as in Go; but nothing may ever be early.
 
 #include "tests/go/helpers.hpp"
 #include "tests/support/catch.hpp"
@@ -104,7 +104,7 @@ TEST_CASE("Go's TestAfter, TestAfterTick: neither one nor several in a row are e
 
 TEMPLATE_TEST_CASE("Go's TestAfterStop: what is stopped stays so while others fire", "", weft::timer, heap_timer) {
   weft::run([] {
-    // Stopped before its time, if the machine does not stand still: then it tries again.
+    // Both are stopped before their time, unless the machine stands still. In that case the test tries again.
     for (int attempt = 0; attempt < 5; ++attempt) {
       weft::after_func(10ms, [] {});
       TestType t0{5ms};
@@ -145,7 +145,7 @@ TEST_CASE("Go's TestTimerStopStress: a hundred stop their timers in time") {
     }
     w.wait();
     CHECK(both == 0);
-    CHECK(stopped + ran == 100);  // where the machine stood still, some were too late
+    CHECK(stopped + ran == 100);  // if the machine stood still, some came too late
   });
 }
 
@@ -169,7 +169,7 @@ TEST_CASE("Go's TestSleepZeroDeadlock: sleep(0) while the world is stopped again
 
 TEST_CASE("Go's TestReset: one that is reset fires then, and not before") {
   weft::run([] {
-    // With ever longer times, until the machine is fast enough for them.
+    // Tries longer and longer times, until the machine is fast enough for them.
     auto attempt = [](clock::duration d) -> std::string {
       weft::timer t{2 * d};
       weft::sleep(d);
@@ -227,7 +227,7 @@ TEST_CASE("Go's TestOverflowPeriodRuntimeTimer: the next tick lies beyond the en
       over.close();
       waiter.join();
     }
-    // Functions' timers, which are in a heap.
+    // The timers of functions are in a heap.
     std::atomic<bool> ran{false};
     auto f = weft::after_func(big - 1ns, [&] { ran = true; });
     auto g = weft::after_func(big, [&] { ran = true; });
@@ -255,7 +255,7 @@ TEST_CASE(
   });
 }
 
-// Also the regression test of issue 44868.
+// This is also the regression test of Go issue 44868.
 TEST_CASE("Go's TestZeroTimer: a million timers without length, all arrive") {
   weft::run([] {
     auto all_arrive = [](auto&& make) {
@@ -286,7 +286,7 @@ TEST_CASE("Go's TestZeroTimer: a million timers without length, all arrive") {
   });
 }
 
-// Go's issue 69312: stop said false, and no value could be read.
+// Go issue 69312: stop returned false, and yet no value could be received.
 TEST_CASE("Go's TestStopResult, TestResetResult: the answer says whether there is a value to receive") {
   auto pairs = [](auto stop_or_reset) {
     weft::run([=] {
@@ -300,7 +300,7 @@ TEST_CASE("Go's TestStopResult, TestResetResult: the answer says whether there i
             weft::timer* other = nullptr;
             select(on_recv(a.channel(), [&](std::optional<time_point>) { other = &b; }),
                    on_recv(b.channel(), [&](std::optional<time_point>) { other = &a; }));
-            // Nobody received the other's value, so it is always pending, and gone now.
+            // Nobody has received the other timer's value, so it is always pending, and stop or reset takes it back.
             if (!stop_or_reset(*other) || has_value(other->channel())) ++wrong;
           }
         });
@@ -313,7 +313,7 @@ TEST_CASE("Go's TestStopResult, TestResetResult: the answer says whether there i
   pairs([](const weft::timer& t) { return t.reset(1h); });
 }
 
-// Go's issue 80760: stop said true, and then reset, too.
+// Go issue 80760: stop returned true, and then reset did, too.
 TEST_CASE("Go's TestStopResult: what stop took back, reset does not take back once more") {
   weft::run([] {
     int wrong = 0;
@@ -398,14 +398,14 @@ TEST_CASE("Go's TestTeardown: made, received from, stopped, several times") {
   });
 }
 
-// Go looked at every timer of the heap with each timer that was made earlier.
+// Go looked at every timer of the heap for each timer that was made earlier.
 TEST_CASE("Go's TestLongAdjustTimers: a heap full of sleepers does not hold up those who talk with time limits") {
   weft::run([] {
     const int count = fewer(5000);
     weft::wait_group w;
     for (int i = 0; i < count; ++i) w.go([] { weft::sleep(10us); });
     for (int i = 0; i < count / 10; ++i) weft::sleep(1us);
-    // A queue that goes through a goroutine of its own.
+    // A queue, implemented by a goroutine of its own.
     chan<int> in, out;
     w.go([=] {
       std::vector<int> q;
@@ -469,9 +469,9 @@ TEST_CASE("Go's TestTimerGC: a timer whose channel nobody waits for is in no hea
     }
     CHECK(weft::runtime_stats().timers < 10);
     weft::sleep(2ms);
-    for (auto& k : tickers) CHECK(has_value(k.channel()));  // the tick is there for who asks
+    for (auto& k : tickers) CHECK(has_value(k.channel()));  // the tick is there for a receiver that asks
     CHECK(weft::runtime_stats().timers < 10);
-    // In a heap while somebody waits.
+    // They are in a heap while somebody waits.
     chan<void> over;
     std::vector<weft::task<void>> waiters;
     for (int i = 0; i < 100; ++i) {
@@ -487,7 +487,8 @@ TEST_CASE("Go's TestTimerGC: a timer whose channel nobody waits for is in no hea
 
 namespace {
 
-// testTimerChan of Go's TestChan. `pending` of a ticker: it has no answer, so it is not asked.
+// testTimerChan of Go's TestChan. In Go, stop and reset of a ticker return nothing, so their answers are not checked
+// for one.
 template <class Timer>
 void test_chan(const Timer& t) {
   constexpr bool is_ticker = std::is_same_v<Timer, weft::ticker>;
@@ -502,7 +503,7 @@ void test_chan(const Timer& t) {
     return done.try_recv(v) == recv_result::value;
   };
 
-  t.stop();  // never in a heap
+  t.stop();  // from here on, the timer is in no heap until a goroutine waits
   CHECK_FALSE(has_value(c));
   t.reset(10000s);
   CHECK_FALSE(has_value(c));
@@ -512,11 +513,11 @@ void test_chan(const Timer& t) {
   CHECK(c.capacity() == 0);
   CHECK(has_value(c));
 
-  weft::sleep(sched);  // a ticker's next one has come
+  weft::sleep(sched);  // a ticker's next tick has come
   t.reset(10000s);
   CHECK_FALSE(has_value(c));
 
-  // In a heap, because somebody waits.
+  // Now the timer is in a heap, because a goroutine waits.
   chan<bool> done{2};
   weft::go([=] {
     (void)c.recv();
@@ -537,7 +538,7 @@ void test_chan(const Timer& t) {
   t.stop();
   CHECK_FALSE(has_value(c));
 
-  // Two wait with select; a timer wakes one of them.
+  // Two goroutines wait with select; a timer wakes one of them.
   t.reset(10000s);
   chan<void> stop;
   weft::wait_group w;
@@ -553,7 +554,7 @@ void test_chan(const Timer& t) {
   w.wait();
   if (!is_ticker) CHECK_FALSE(is_done(done));
 
-  // Two wait for a stopped one.
+  // Two goroutines wait for a stopped timer.
   chan<void> enough;
   std::atomic<int> unexpected{0};
   for (int i = 0; i < 2; ++i) {
@@ -649,8 +650,8 @@ TEST_CASE("Go's TestTimerFairness, TestTimerFairness2: those who talk without en
 
 TEST_CASE("the timer of a wait that ended otherwise never fires, also from another P's heap") {
   weft::run([] {
-    // Each wait ends by a value from another goroutine, mostly on another P, just before or after its time limit; the
-    // stack frame with the waiter is gone at once, and used again by the next wait.
+    // Each wait ends by a value from another goroutine, mostly on another P, just before or after its time limit. The
+    // stack frame with the waiter is gone at once, and the next wait uses the same memory.
     const int n = fewer(3000);
     std::atomic<int> values{0}, timeouts{0}, wrong{0};
     weft::wait_group w;

@@ -1,5 +1,5 @@
-// What Go's timers promise (time/sleep_test.go, time/tick_test.go; the promises of Go 1.23), one case each.
-// timer_go_test.cpp has those of Go's own tests that are not here, under their names.
+// What Go's timers promise (time/sleep_test.go, time/tick_test.go; the promises of Go 1.23), one test case each. Those
+// of Go's own tests that are not here are in timer_go_test.cpp, under their names.
 //
 // Kills these mutants (tests/mutants): sleep-crowd-too-late, sleep-crowd-apart, channel-timer-*,
 // after-func-stays-in-heap, poll-is-late-by-its-length.
@@ -27,21 +27,22 @@ namespace {
 
 constexpr auto never = std::chrono::hours::max();
 
-// Nothing comes out of the channel, now and a while later.
+// True if nothing comes out of the channel, at once and within `d`.
 template <class Channel>
 bool silent(const Channel& c, clock::duration d = 3ms) {
   time_point v;
   return c.recv_for(v, d) == recv_result::empty;
 }
 
-// A channel's timer is put into a heap when somebody is about to wait for it, and stays there when he gives up.
+// Puts the timer into a heap: a channel's timer goes there when a goroutine is about to wait for it, and stays there
+// when the goroutine gives up.
 template <class Timer>
 void put_into_heap(const Timer& t) {
   time_point v;
   (void)t.channel().recv_for(v, 1us);
 }
 
-// Also stopped ones that were not cleaned out yet.
+// Includes stopped timers that were not cleaned out yet.
 std::uint64_t timers_in_heaps() { return weft::runtime_stats().timers; }
 
 }  // namespace
@@ -94,7 +95,7 @@ TEST_CASE("sleep: those who sleep shorter wake first") {
     }
     std::vector<int> order;
     for (int i = 0; i < n; ++i) order.push_back(*woke.recv());
-    // Those that are due within one stall of the machine wake together, in any order.
+    // Goroutines that are due during one stall of the machine wake together, in any order.
     if (clock::now() - begin < 10ms + n * 2ms) {
       int last = 0;
       for (int now : order) {
@@ -140,7 +141,7 @@ TEST_CASE("sleep: many that sleep long wake together") {
     weft::sleep_until(begin + 110ms);
     auto polls = weft::runtime_stats().polls;
     wg.wait();
-    CHECK(weft::runtime_stats().polls - polls < n / 5);  // 100 ms in steps of 1 ms
+    CHECK(weft::runtime_stats().polls - polls < n / 5);  // the last 100 ms in steps of 1 ms
     CHECK(early == 0);
   });
 }
@@ -169,7 +170,7 @@ TEST_CASE("sleep: many that sleep shortly, again and again, wake together") {
 TEST_CASE("sleep: many that sleep long wake later by 1/128 at most") {
   constexpr std::size_t n = 3000;
   weft::run([] {
-    // Half of them: on a loaded machine some are later.
+    // The median: on a loaded machine some are later.
     auto median = [] {
       std::vector<clock::duration> lateness(n);
       auto begin = clock::now();
@@ -266,7 +267,7 @@ TEST_CASE("after: one value, the instant that was due") {
 // time's TestAfterQueuing
 TEST_CASE("after: several come in the order of their times") {
   weft::run([] {
-    // By what they say: two that are late at once may be received in any order.
+    // Compares the values: two timers that are late at once may be received from in any order.
     std::vector<weft::task<time_point>> all;
     for (int slot : {5, 3, 6, 6, 6, 1}) {
       all.push_back(weft::spawn([c = weft::after(slot * 5ms)] { return *c.recv(); }));
@@ -330,7 +331,7 @@ TEST_CASE("timer: reset in each state") {
     CHECK(pending.reset(1ms));
     CHECK(pending.channel().recv().has_value());
 
-    CHECK_FALSE(pending.reset(1ms));  // it was received
+    CHECK_FALSE(pending.reset(1ms));  // its value was received
     weft::sleep(4ms);
     auto before = clock::now();
     CHECK(pending.reset(2ms));  // fired, not received: the old value is gone
@@ -355,7 +356,7 @@ TEST_CASE("timer: reset in each state") {
   });
 }
 
-// time's TestTimerModifiedEarlier, in small
+// A small version of time's TestTimerModifiedEarlier.
 TEST_CASE("timer: moved earlier, it fires at the new time, though another one comes before the old one") {
   weft::run([] {
     weft::timer other{30min}, t{1h};
@@ -366,7 +367,7 @@ TEST_CASE("timer: moved earlier, it fires at the new time, though another one co
     t.reset(2ms);
     CHECK(t.channel().recv().has_value());
     CHECK(clock::now() - begin < late);
-    // Moved later again and again, it fires once, at the last time.
+    // When it is moved later again and again, it fires once, at the last time.
     begin = clock::now();
     t.reset(5ms);
     put_into_heap(t);
@@ -378,7 +379,7 @@ TEST_CASE("timer: moved earlier, it fires at the new time, though another one co
   });
 }
 
-// The promise of Go 1.23.
+// A promise of Go 1.23.
 TEST_CASE("timer: after stop or reset no value of the earlier setting is received") {
   weft::run([] {
     weft::timer t{1h};
@@ -387,7 +388,7 @@ TEST_CASE("timer: after stop or reset no value of the earlier setting is receive
     for (int i = 0; i < fewer(3000); ++i) {
       auto d = std::chrono::microseconds(random() % 20);
       t.reset(1h);
-      put_into_heap(t);  // and from there it is fired, also while it is stopped or reset
+      put_into_heap(t);  // it fires from there, maybe while it is stopped or reset
       t.reset(d);
       compute_for(std::chrono::microseconds(random() % 25));
       time_point v;
@@ -451,7 +452,7 @@ TEST_CASE("timer: who looks at the channel does not overtake who waits for it") 
           auto waiter = weft::spawn([c = t.channel()] { return c.recv().has_value(); });
           CHECK(eventually([] { return timers_in_heaps() == 1; }));
           t.reset(100us);
-          compute_for(200us);  // the only P is busy: nobody has fired it
+          compute_for(200us);  // the only P is busy, so nobody has fired the timer
           time_point v;
           bool overtaken = t.channel().try_recv(v) == recv_result::value;
           if (overtaken) t.reset(0s);
@@ -476,7 +477,7 @@ TEST_CASE("timer: one that never fires is in no heap, although somebody waits") 
   });
 }
 
-// time's TestChan has this, too
+// time's TestChan checks this, too.
 TEST_CASE("timer: its channel has size and capacity 0 in each state") {
   weft::run([] {
     weft::timer t{1ms};
@@ -615,11 +616,12 @@ TEST_CASE("ticker: a slow receiver misses ticks, one is pending, and then the gr
     auto first = *k.channel().recv();
     weft::sleep(11ms);
     auto pending = *k.channel().recv();
-    // The oldest one that was not received: mostly the next. If this process stood still, others were skipped.
+    // The oldest tick that was not received: mostly the next one. If this process stood still, other ticks were
+    // skipped.
     CHECK(pending > first);
     CHECK((pending - first) % 2ms == 0ns);
     time_point v;
-    // What comes next is ahead of now, apart from at most one tick that came in between.
+    // The next tick is ahead of now, apart from at most one that came in between.
     auto now = clock::now();
     CHECK(k.channel().recv(v));
     CHECK(v > now - 2ms);
@@ -648,7 +650,7 @@ TEST_CASE("ticker: reset starts a new grid, one period from now") {
     CHECK(v >= before + 3ms);
     auto w = *k.channel().recv();
     CHECK(w > v);
-    CHECK((w - v) % 3ms == 0ms);  // where the machine stood still, ticks are missed
+    CHECK((w - v) % 3ms == 0ms);  // if the machine stood still, ticks are missed
     weft::sleep(5ms);             // a tick of the old grid is pending
     before = clock::now();
     k.reset(2ms);
@@ -902,7 +904,7 @@ TEST_CASE("after_func: nobody waits for a function whose run() is over") {
     });
     begun.recv();
     other = std::thread([&] { CHECK(!t->stop_and_wait()); });
-    weft::sleep(5ms);  // it waits by now
+    weft::sleep(5ms);  // by now the thread waits
   });
   other.join();
   weft::run([&] { CHECK(!t->stop_and_wait()); });
@@ -942,7 +944,7 @@ TEST_CASE("after_func: what others set while somebody waits for the function's e
     t.emplace(weft::after_func(0ms, [&] {
       if (++calls > 1) return;
       go_on.recv();
-      still_pending = t->reset(1h);  // nothing: somebody waits
+      still_pending = t->reset(1h);  // does nothing: somebody waits
     }));
     CHECK(eventually([&] { return calls == 1; }));
     auto waits = weft::spawn([&] { t->stop_and_wait(); });
@@ -1001,7 +1003,7 @@ TEST_CASE("after_func: stop_and_wait from one of two runs of the function") {
     t = weft::after_func(1ms, [&, done, second_runs, go_on] {
       if (++number == 1) {
         second_runs.recv();
-        t->stop_and_wait();  // does not wait: two that waited for each other would do so for ever
+        t->stop_and_wait();  // does not wait: two runs that waited for each other would do so forever
         done.send(1);
       } else {
         second_runs.close();
@@ -1030,7 +1032,7 @@ TEST_CASE("after_func: the function is destroyed after it ran, or with the stopp
       auto t = weft::after_func(1h, [a] {});
       CHECK(a.use_count() == 2);
       CHECK(t.stop());
-      CHECK(a.use_count() == 2);  // it might be reset
+      CHECK(a.use_count() == 2);  // kept, as the timer might be reset
     }
     CHECK(a.use_count() == 1);
     {
@@ -1055,7 +1057,7 @@ TEST_CASE("after_func: what is pending when run() ends is destroyed, without han
 
 namespace {
 
-// Its destructor does something that may wait, once.
+// Calls f once, in its destructor. f may wait.
 template <class F>
 class at_end {
  public:
@@ -1088,7 +1090,7 @@ TEST_CASE("after_func: the destructor of a stopped function may wait") {
       int v = 0;
       CHECK(c.recv_for(v, 5s) == recv_result::value);
     }
-    // Whoever cleans the heap up has nothing of the user's to do.
+    // The M that cleans the heap up must not have to call the user's code.
     for (int i = 0; i < 1000; ++i) {
       auto t = weft::after_func(1h, [g = at_end([c] { (void)c.try_send(1); })] {});
       t.stop();
@@ -1108,7 +1110,7 @@ TEST_CASE("after_func: while a function's destructor waits, its thread does othe
                               ended.done();
                             })] {});
     }
-    weft::sleep(5ms);  // they wait by now
+    weft::sleep(5ms);  // by now they wait
     // The world stops only if no M is inside the runtime.
     std::uint32_t n = weft::procs();
     CHECK(weft::set_procs(n + 1) == n);
@@ -1156,7 +1158,7 @@ TEST_CASE("many: 10,000 timers at random times, a third of them stopped, a third
         stopped += timers[k].stop();
       } else if (k % 3 == 1) {
         auto d = std::chrono::microseconds(random() % 60000);
-        // It may still run at its first time.
+        // The timer may still fire at its first time.
         due[k] = std::min<std::int64_t>(due[k], (clock::now() + d - base).count());
         moved += timers[k].reset(d);
       }
@@ -1189,7 +1191,7 @@ TEST_CASE("many: setting and stopping leaves no pile of stopped timers") {
     });
     leaves_no_pile(fewer(5000), [] { put_into_heap(weft::timer{1h}); });
     leaves_no_pile(fewer(5000), [] { put_into_heap(weft::ticker{1h}); });
-    // Stopped and kept.
+    // Timers that are stopped but kept.
     std::vector<weft::timer> timers;
     leaves_no_pile(1000, [&] {
       timers.emplace_back(1h);
@@ -1395,7 +1397,7 @@ TEST_CASE("a sleep among goroutines that pass messages all the time ends in time
   });
 }
 
-// The kernel may end a long poll a thousandth of its time late.
+// The kernel may end a long poll late, by a thousandth of its time.
 TEST_CASE("a long sleep of an idle program is no later than a short one") {
   weft::run([] {
     constexpr auto least_of_kernel = 700us;

@@ -1,5 +1,6 @@
-// errno after a suspension, in one function with errno before it. Exit code 0: it is right; 1: the compiler kept the
-// address of another thread's. To be compiled with and without WEFT_SAFE_ERRNO=0, and run with WEFT_DEBUG=hazard=1.
+// Reads errno after a suspension, in a function that has used errno before. Exit code 0: the value was right; 1: the
+// compiler had kept the address of another thread's errno. Compiled with and without WEFT_SAFE_ERRNO=0, and run with
+// WEFT_DEBUG=hazard=1.
 #include <cerrno>
 #include <cstdio>
 #include <weft/weft.hpp>

@@ -1,26 +1,27 @@
 /* Channels and select: api/src/chan_core.hpp, chan.cpp, select.cpp; on top of the wake word (wake_word.pml).
  *
  * Who takes part:
- *   goroutines  `goroutines` of them, each with `calls` calls, any of these: a send or a receive on one of two channels;
- *               a select over two cases; with -DCLOSES: close; with -DTRIES: a try_send or try_recv in place of select
+ *   goroutines  `goroutines` of them, each with `calls` calls. A call is a send or a receive on one of two channels, or
+ *               a select over two cases; with -DCLOSES also a close; with -DTRIES a try_send or try_recv in place of
+ *               select
  *   limits      with -DLIMITS: a call may have a time limit, which passes at any moment while it waits
- *   commits     the commit step of a park: gives up the locks of who parks, who may go on meanwhile
+ *   commits     the commit step of a park: gives up the locks of the goroutine that parks, which may go on meanwhile
  * `capacity` of both channels: 0, or with -Dcapacity=1.
  *
  * Properties:
- *   - a value is received once at most; of a select one case is done, the one that it returns; what was sent has been
- *     received or lies in the buffer, and nothing else
- *   - nobody touches a waiter, or the list of locks, of a call that has returned; and none is left in a queue
- *   - when nothing moves any more nobody waits who could be served, no lock is held, and none is waited for
- *   - -DTRIES: who is told "not ready" without the lock: so it was at some moment during the call
+ *   - A value is received at most once. Of a select one case is done, the one that it returns. What was sent has been
+ *     received or is in the buffer, and nothing else is.
+ *   - Nobody touches a waiter, or the list of locks, of a call that has returned. No such waiter is left in a queue.
+ *   - When nothing moves any more, nobody waits who could be served, no lock is held, and nobody waits for a lock.
+ *   - -DTRIES: if a call is told "not ready" without the lock, this was so at some moment during the call.
  *
  * What is abstracted:
- *   - memory is sequentially consistent
- *   - what is done under a channel's lock with this channel is one step, but for a claim, which the other channel's
- *     side may win: unlinking a waiter and claiming it are two steps
- *   - timers' channels (timer.pml, -DCHANNEL); nil channels, references, values that are moved; the end of the run(),
- *     where no wait is won any more (wake_word.pml)
- *   - close wakes receivers in batches of one
+ *   - Memory is sequentially consistent.
+ *   - What is done to a channel under its lock is one step, except for a claim, which the other channel's side may win:
+ *     unlinking a waiter and claiming it are two steps.
+ *   - Left out: timers' channels (timer.pml, -DCHANNEL); nil channels, references, values that are moved; the end of
+ *     the run(), where no wait is won any more (wake_word.pml).
+ *   - close wakes receivers in batches of one.
  *
  * States: 4,279,205; with -Dcapacity=1 2,776,196; with -DCLOSES 5,949,167; with -DTRIES -DCLOSES 362,606; with
  * -DLIMITS -DCLOSES, two goroutines and two calls 21,050,568.
@@ -50,10 +51,10 @@ chan queue[2 * channels] = [2 * goroutines] of { byte };
 #define receivers(c) queue[2 * (c)]
 #define is_empty(queue) (len(queue) == 0)
 
-/* --- waiters. That of case k of goroutine g is 2 * g + k */
+/* --- waiters. The one of case k of goroutine g is 2 * g + k */
 #define node(g, k) (2 * (g) + (k))
 #define owner(w) ((w) / 2)
-byte value[2 * goroutines]; /* send: to move from; receive: was moved here */
+byte value[2 * goroutines]; /* send: the value to move from; receive: the value that was moved here */
 byte ticket[2 * goroutines];
 bool queued[2 * goroutines];
 bool success[2 * goroutines];
@@ -61,15 +62,15 @@ bool success[2 * goroutines];
 /* --- goroutines */
 byte wake_word[goroutines];
 bool parked[goroutines];
-bool resumed[goroutines]; /* ready() */
+bool resumed[goroutines]; /* ready() was called */
 bool timed_out[goroutines];
 bool has_limit[goroutines];
 byte served[goroutines] = none; /* wake_value */
-byte to_unlock[goroutines];     /* by the commit step: a bit for each channel */
+byte to_unlock[goroutines];     /* what the commit step unlocks: a bit for each channel */
 bool in_call[goroutines];
 byte over;
 
-/* --- what is so. A bit for each value */
+/* --- what has happened. A bit for each value */
 #define bit(v) (1 << (v))
 int sent, received;
 
@@ -107,7 +108,7 @@ inline lock_channel(at) {
 
 #define no_ticket 0
 
-/* The first waiter of queue q is unlinked, and then claimed: by break, else it is dropped. */
+/* Unlinks the first waiter of queue q. The caller then claims it, and leaves its loop, or drops it. */
 inline unlink_first() {
   queue[q] ? w;
   assert(in_call[owner(w)]);
@@ -126,7 +127,7 @@ inline claim() {
   wake_word[owner(w)] = wake_word[owner(w)] | (ticket[w] != no_ticket)
 }
 
-/* result, and w: has to be woken. v: what is sent */
+/* v: what is sent. Sets result, and w if that waiter has to be woken. */
 inline send_now(at) {
   q = 2 * at;
   do
@@ -156,7 +157,7 @@ inline send_now(at) {
   od
 }
 
-/* v: what was received */
+/* Sets v to what was received, and result and w as send_now does. */
 inline recv_now(at) {
   q = 2 * at + 1;
   if
@@ -257,7 +258,7 @@ inline unlink_all() {
   fi
 }
 
-/* Whoever served one has unlinked it. */
+/* The side that served a case has unlinked its waiter. */
 inline unlink_loser(which) {
   if
   :: served[me] != node(me, which) ->
@@ -270,7 +271,7 @@ inline unlink_loser(which) {
   fi
 }
 
-/* Case k is done. */
+/* Case `which` is done. */
 inline is_done(which, what) {
   if
   :: send[which] -> assert(what == mine); sent = sent | bit(mine)
@@ -282,7 +283,7 @@ inline take_back(which) {
   assert(send[which] || value[node(me, which)] == 0)
 }
 
-/* The call returns: nothing of it is left. */
+/* The call returns. Nothing of it may be left. */
 inline ends() {
   atomic {
     assert(to_unlock[me] == 0);
@@ -312,8 +313,9 @@ inline ends() {
   }
 }
 
-/* Case x of 4: channel x / 2, sent to if x is odd. Kinds of calls: 0 to 3 one case; -DTRIES: 4 to 7 the same, with no
- * time at all; else 4 to 13 two of them, also twice the same; last, with -DCLOSES: close. */
+/* Case x of 4 is on channel x / 2, and a send if x is odd. Kinds of calls: 0 to 3 have one case; with -DTRIES, 4 to 7
+ * are the same but do not wait at all; otherwise 4 to 13 have two cases, also the same one twice. The last kinds, with
+ * -DCLOSES, are closes. */
 #ifdef TRIES
 #define first_close 8
 #else
@@ -447,7 +449,7 @@ tried:
 #endif
 
   lock_all();
-  /* In any order: what can be done at once? */
+  /* Looks, in any order, which case can be done at once. */
   atomic {
     kind = 0;
     v = mine;
@@ -488,7 +490,7 @@ tried:
   lock_all();
 #endif
 
-  /* Enqueues, and parks. */
+  /* Enqueues the waiters, and parks. */
   atomic {
     if
     :: cases == 2 || has_limit[me] ->
@@ -661,7 +663,7 @@ end_idle:
 }
 #endif
 
-/* Nobody waits at c who could be served. Who waits in both queues waits alone. */
+/* Nobody waits at c who could be served. A goroutine that waits in both queues of c is the only one there. */
 inline nobody_in_vain(c) {
   assert(!lock_[c]);
   assert(!closed[c] || is_empty(senders(c)) && is_empty(receivers(c)));
@@ -680,7 +682,7 @@ inline nobody_in_vain(c) {
 init {
   byte kind, a, b;
   atomic {
-    /* Goroutines differ by their number only, so their first calls are of growing kinds. */
+    /* Goroutines differ only by their numbers, so their first calls are of growing kinds. */
     some_kind();
     run goroutine(0, kind);
     some_kind();

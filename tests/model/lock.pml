@@ -1,18 +1,18 @@
 /* The low-level lock, "asymmetric unlock" of threads: runtime/lock.cpp.
  *
- * Who takes part: `threads` threads; each takes the lock `times` times and gives it back.
+ * Who takes part: `threads` threads. Each takes the lock and gives it back, `times` times.
  *
  * Properties:
- *   - one holder at a time
- *   - nobody sleeps on: when nothing moves any more each thread is at its end
- *   - the bell rings if there is a sleeper and the first one is not on its way, and only then
+ *   - There is one holder at a time.
+ *   - Nobody sleeps on: when nothing moves any more, each thread is at its end.
+ *   - The bell rings if there is a sleeper and the first one is not on its way, and only then.
  *
  * What is abstracted:
- *   - of what a processor keeps in its store buffer, only the store that frees the lock matters: it is seen at any time
- *     after it was made, at the latest by the thread's next read-modify-write, or at a heavy barrier
- *   - there is one lock; others whose sleepers stand in the same queue make the bell ring more often
- *   - 50 us pass at any time, and may pass never; so they are no reason to go on
- *   - the queue's mutex, and what is done under it, are one step, but for the looks at the lock
+ *   - Of what a processor keeps in its store buffer, only the store that frees the lock matters. It is seen at any time
+ *     after it was made, at the latest with the thread's next read-modify-write, or at a heavy barrier.
+ *   - There is one lock. Other locks whose sleepers are in the same queue would make the bell ring more often.
+ *   - 50 us pass at any time, or never; so they are no reason to go on.
+ *   - The queue's mutex, and what is done under it, are one step, except for the looks at the lock.
  *
  * States: 617,637.
  */
@@ -26,7 +26,7 @@
 #define nobody 255
 
 bool held;
-bool kept[threads]; /* it has freed the lock, and nobody sees that yet */
+bool kept[threads]; /* the thread has freed the lock, and nobody sees that yet */
 byte bell;
 
 bool queue_taken;
@@ -38,7 +38,7 @@ byte inside, ended;
 
 #define first (length > 0 -> queue[0] : nobody)
 
-/* Part of a step: what t has stored is seen. */
+/* Part of a step: what t has stored is seen by all. */
 inline flush(t) {
   if
   :: kept[t] -> kept[t] = false; held = false
@@ -138,7 +138,7 @@ proctype thread(byte me) {
       woken[me]
     fi;
     woken[me] = false;
-    /* It looks, once or not at all. */
+    /* The thread looks, once or not at all. */
     got = false;
     if
     :: atomic { take(me, got) }
@@ -202,7 +202,7 @@ proctype thread(byte me) {
   ended++
 }
 
-/* Stores are seen at last. */
+/* Every store is seen at last. */
 active proctype memory() {
 end:
   do

@@ -2,22 +2,22 @@
  * api/src/sync/mutex_queue.hpp, api/src/sync/heirs.hpp (lock_as_heir).
  *
  * Who takes part: `lockers`. Each locks and unlocks `times` times. When it has to wait, it may do so with a time limit;
- * it then leaves, or looks again (as a thread that is not weft's).
- * With -DENDS the first one is a goroutine of a run() that ends: it is abandoned where it waits, or on its way. The
+ * then it leaves, or looks again (as a thread that is not weft's does).
+ * With -DENDS, the first one is a goroutine of a run() that ends: it is abandoned where it waits, or on its way. The
  * second one is a thread, and looks again once. Others are goroutines of the next run().
  *
  * Properties:
- *   - one holder at a time
- *   - when nothing moves any more, nobody waits for a mutex that is free
+ *   - There is one holder at a time.
+ *   - When nothing moves any more, nobody waits for a mutex that is free.
  *
  * What is abstracted:
- *   - of what a processor keeps in its store buffer, only the store that frees the mutex matters: it is seen at any
- *     time after it was made, at the latest by the locker's next read-modify-write, or at a heavy barrier
- *   - there is one mutex; the bell rings for others of its bucket at any time
- *   - who unlocks is who has locked
- *   - the bucket is a lock; what is done under it is one step, but for the accesses of the mutex that others change
- *     without it. Who was claimed moves after it is free
- *   - whether somebody who waits has become old is open each time it is asked
+ *   - Of what a processor keeps in its store buffer, only the store that frees the mutex matters. It is seen at any
+ *     time after it was made, at the latest with the locker's next read-modify-write, or at a heavy barrier.
+ *   - There is one mutex. The bell rings for others of its bucket at any time.
+ *   - The one that unlocks is the one that has locked.
+ *   - The bucket is a lock. What is done under it is one step, except for the accesses of the mutex that others change
+ *     without the bucket. A waiter that was claimed moves after the bucket is free.
+ *   - Whether a waiter has become old may be answered either way each time it is asked.
  *
  * States: 3,685,701; with -DENDS 589,409.
  */
@@ -31,7 +31,7 @@
 #define none 255
 
 bool held;
-bool kept[lockers]; /* it has freed the mutex, and nobody sees that yet */
+bool kept[lockers]; /* the locker has freed the mutex, and nobody sees that yet */
 #define armed_by_waiter 1
 #define armed_by_holder 2
 byte must_wake;
@@ -45,7 +45,7 @@ bool passed_by[lockers];
 bool rings; /* the bell: read without the bucket */
 
 mtype = { no, waits, woken, handed_over, timed_out, abandoned };
-mtype wait[lockers] = no; /* and who has claimed it */
+mtype wait[lockers] = no; /* the state of the wait, and who has claimed it */
 
 byte inside;
 
@@ -128,7 +128,7 @@ inline drop_abandoned() {
 #define claim_fails(a) (wait[a] != waits)
 #endif
 
-/* `next`: who was claimed, still queued. */
+/* Sets `next` to the waiter that was claimed and is still queued, or to none. */
 inline claim_first() {
   next = none;
   do
@@ -145,7 +145,7 @@ inline settle_as_holder(contended) {
   must_wake = (contended || somebody_to_wake -> armed_by_holder : 0)
 }
 
-/* arms: W0 was done. */
+/* Sets `arms` if W0 was done. */
 inline settle() {
   rings = somebody_to_wake;
   arms = somebody_to_wake && must_wake == 0;
@@ -297,7 +297,7 @@ has_it:
 #ifndef MUTANT_no_bell
   hears = rings; /* U2 */
   if
-  :: hears = true /* it rings for another mutex of the bucket */
+  :: hears = true /* the bell rings for another mutex of the bucket */
   :: skip
   fi;
 #endif
@@ -363,7 +363,7 @@ over:
 #endif
 }
 
-/* Stores are seen at last. */
+/* Every store is seen at last. */
 active proctype memory() {
 end:
   do

@@ -3,34 +3,35 @@
  *
  * Who takes part:
  *   M       runs goroutines, looks for work, puts newcomers aside, takes them by turn, spins, sleeps on its note. The
- *           first goroutine starts all others. Each may make one ready that has begun, and ends, computes for ever, or
- *           with -DBLOCKS is in a system call for ever
- *   sysmon  takes the P of one that computes, if it is wanted, or blocks; the turn of the former goes to the gate. The
- *           gate closes, judges, lets wait and begin, finds that threads run short, and with -DOPENS opens
+ *           first goroutine starts all others. Each may make one ready that has begun; it ends, computes forever, or,
+ *           with -DBLOCKS, is in a system call forever
+ *   sysmon  takes the P of a goroutine that computes, if the P is wanted, or of one that blocks; the turn of the former
+ *           goes to the gate. The gate closes, judges, makes newcomers wait and lets them begin, finds that threads run
+ *           short, and with -DOPENS opens
  *
  * Properties:
- *   - the turn is in one place: free, with a P, or with the gate; no P goes idle with it
- *   - while sysmon is not about anything, and each M sleeps, computes or blocks: if a P idles, no ring has any, and no
- *     newcomer may begin. Of what sysmon would then do this makes no use
- *   - when nothing moves any more: each goroutine has begun, the sizes are right, the gate keeps no turn, nobody is
- *     counted as spinning, no P is lost
+ *   - The turn is in one place: free, with a P, or with the gate. No P goes idle with it.
+ *   - While sysmon is not about to do anything, and each M sleeps, computes or blocks: if a P idles, no ring holds a
+ *     goroutine, and no newcomer may begin. This does not rely on what sysmon would do then.
+ *   - When nothing moves any more: each goroutine has begun, the sizes are right, the gate keeps no turn, nobody counts
+ *     as spinning, no P is lost.
  *
  * What is abstracted:
- *   - memory is sequentially consistent: the accesses of the protocol are seq_cst, the others are under sched.mutex, or
- *     of the P's owner
+ *   - Memory is sequentially consistent: the accesses of the protocol are seq_cst; the others are made under
+ *     sched.mutex, or by the P's owner.
  *   - sched.mutex is a lock, and each access under it that somebody sees without it is a step. Taking the lock is one
- *     step with the first, releasing it with the last
- *   - newcomers_may_begin reads suspects_size only if newcomers_size is 0: else it does not matter
- *   - an operation of a ring is one step, there is no runnext, and a thief takes one: wake.pml. An M never looks at
- *     those put aside before its own ring. A goroutine in a queue is its kind (spawn_pc), one for all, or with -DKINDS
- *     one of two; those of one kind may behave differently
- *   - whose goroutine computes or blocks for ever keeps its thread. Its M goes on as one that startm starts anew, so
- *     that there are always enough
- *   - how many compute, whether threads run short (once for each time that the gate closes), the verdicts and how long
- *     newcomers wait are open. The gate looks as long as it has something to do; not every 10 ms
- *   - next_newcomer sorts all at once (sorted_at_once)
- *   - dozing, the global queue, the poller and timers, stopping the world, the end of a run(), and goroutines that come
- *     back to a P are left out
+ *     step with the first of these, releasing it with the last.
+ *   - newcomers_may_begin reads suspects_size only if newcomers_size is 0: otherwise it does not matter.
+ *   - An operation of a ring is one step, there is no runnext, and a thief takes one goroutine: see wake.pml. An M
+ *     never looks at newcomers that were put aside before its own ring. A goroutine in a queue is its kind (spawn_pc):
+ *     one kind for all, or with -DKINDS one of two. Goroutines of one kind may behave differently.
+ *   - A goroutine that computes or blocks forever keeps its thread. Its M goes on as one that startm starts anew, so
+ *     that there are always enough.
+ *   - How many compute, whether threads run short (once for each time that the gate closes), the verdicts, and how long
+ *     newcomers wait are open. The gate looks as long as it has something to do, not every 10 ms.
+ *   - next_newcomer sorts all at once (sorted_at_once).
+ *   - Left out: dozing, the global queue, the poller and timers, stopping the world, the end of a run(), and goroutines
+ *     that come back to a P.
  *
  * States: 9,568,645. With -Dothers=0: -Dstarted=3 7,035,964, -DKINDS -Dstarted=3 14,760,029, -DOPENS
  * 6,480,961, -DBLOCKS 2,840,874, -Dms=3 -Dstarted=1 about 16 million.
@@ -41,7 +42,7 @@
 #define ms 2
 #endif
 #ifndef started
-#define started 2 /* goroutines by the first one */
+#define started 2 /* goroutines that the first one starts */
 #endif
 #define kinds 2
 #ifdef KINDS
@@ -51,7 +52,7 @@
 #endif
 #define begun kinds
 #ifndef others
-#define others 1 /* that have begun, and are made ready by one that runs */
+#define others 1 /* goroutines that have begun; one that runs makes them ready */
 #endif
 #define none 255
 
@@ -87,15 +88,15 @@ mtype = { in_weft, computes, blocks, detached };
 mtype what[ms] = in_weft;
 
 /* --- the gate */
-bool keeps_turn; /* or sysmon has it, on the way there */
+bool keeps_turn; /* or sysmon has it, on its way to the gate */
 
 byte to_start = started, to_wake = others;
 
 #define ring_size(p) (p == 0 -> len(ring0) : len(ring1))
 #define turns (turn_is_free + has_turn[0] + has_turn[1] + keeps_turn)
 
-/* The processes have these local variables: q a P, m2 an M, b what was found out, any of newcomers_may_begin,
- * kind of the goroutine. */
+/* The processes have these local variables: q, a P; m2, an M; b, what was found out; any, for newcomers_may_begin;
+ * kind, that of the goroutine. */
 
 /* --- proc.cpp: parts of one step */
 
@@ -117,7 +118,7 @@ inline idle_p_get() {
   fi
 }
 
-/* The P of q goes to an M that sleeps. */
+/* Passes the P q to an M that sleeps. */
 inline startm(spins) {
   atomic {
     !mutex && (idle_m[0] || idle_m[1] || idle_m[ms - 1]);
@@ -160,7 +161,7 @@ inline wake_if_idle() {
 
 /* --- newcomers.cpp */
 
-/* After it b says. */
+/* Afterwards b says whether newcomers may begin. */
 inline newcomers_may_begin() {
   any = newcomers_size != 0;
   if
@@ -207,7 +208,7 @@ inline wake_for_newcomers() {
   fi
 }
 
-/* Under mutex, which the last step releases if `then_unlock`. */
+/* Called under mutex. The last step releases it if `then_unlock`. */
 inline store_sizes(then_unlock) {
   newcomers_size = len(newcomers) + unsorted; /* A1 */
   atomic { suspects_size = len(suspects) - unsorted; mutex = !then_unlock } /* A1 */
@@ -226,7 +227,7 @@ inline next_suspect() {
   suspects?kind
 }
 
-/* b: the turn is needed. After it kind is that of the next, or none. */
+/* b: the turn is needed. Afterwards kind is that of the next newcomer, or none. */
 inline next_newcomer() {
   if
   :: (!b || !suspects_wait) && len(suspects) != 0 -> next_suspect()
@@ -246,7 +247,7 @@ inline next_newcomer() {
   fi
 }
 
-/* After it kind is none, or that of the newcomer that p shall run. */
+/* Afterwards kind is none, or that of the newcomer that p must run. */
 inline take_newcomer() {
   newcomers_may_begin();
   if
@@ -315,7 +316,7 @@ inline return_turn(a) {
 
 /* --- an M */
 
-/* The P of q, part of one step. */
+/* Acquires the P q. Part of one step. */
 inline acquirep() {
   assert(holder[q] == none);
   holder[q] = m;
@@ -446,7 +447,7 @@ run_first:
 #define wanted(a) (ring_size(a) != 0 || may_begin_now || (has_turn[a] && aside))
 #define does(a, x) (holder[a] != none && what[holder[a]] == x)
 
-/* Ms sleep, or run what does not come back. */
+/* M m sleeps, or runs a goroutine that does not come back. */
 #define rests(m) ((idle_m[m] && !parked[m]) || what[m] == computes || what[m] == blocks)
 #if ms > 2
 #define quiet (rests(0) && rests(1) && rests(2))
@@ -590,7 +591,7 @@ close:
   fi;
 open:
   atomic { closed = false; opens = false; few_threads = false; trial = none }
-  atomic { !mutex -> hog[0] = false; hog[1] = false; newcomers_wait = false } /* A1; A2 is that for the suspects */
+  atomic { !mutex -> hog[0] = false; hog[1] = false; newcomers_wait = false } /* A1; its A2 is that for the suspects */
 let_begin:
   atomic { !mutex -> suspects_wait = false } /* A1 */
 #ifndef MUTANT_suspects_woken_by_nobody

@@ -3,33 +3,33 @@
  *
  * Who takes part:
  *   reader    reads until the descriptor is closed: drops a kept notification (poll_reset), tries, and waits if there
- *             is nothing to read; or waits at once, after a read that got all. When its deadline has passed it goes on
- *             if that is changed
- *   pollers   two, as a late event may meet a new one. `events` times in all something arrives, and is told
+ *             is nothing to read; or waits at once, after a read that got all. When its deadline has passed, it goes on
+ *             if the deadline is changed
+ *   pollers   two, as a late event may meet a new one. `events` times in all, something arrives and is reported
  *             (poll_event)
  *   setter    sets the deadline `sets` times: to none, to a later one, or to one that is past. Or there is no memory
  *   timers    two Ms on which the deadline's timer fires: one may have taken it off its heap long before
- *   closer    with -DCLOSES. Closes the descriptor (poll_evict); when the reader has left, it is freed, and opened
- *             again for another life (poll_open), `lives` in all
+ *   closer    with -DCLOSES: closes the descriptor (poll_evict). When the reader has left, the descriptor is freed, and
+ *             opened again for another life (poll_open), `lives` in all
  *
  * Properties:
- *   - when nothing moves any more the reader does not sleep although there is something to read, the deadline has
- *     passed or the descriptor is closed
- *   - whoever is readied sleeps: a sleep has one wake-up, and a wait that does not come to sleep has none
- *   - a deadline that was changed, or is of an earlier life, changes nothing and wakes nobody; one that stands passes
- *   - without memory for a timer a deadline stays what it was
- *   - an event of an earlier life does nothing in the next one, if it comes to its tag only then
- *   - what poll_prepare_wait and poll_finish_wait assert of the word
+ *   - When nothing moves any more, the reader does not sleep although there is something to read, the deadline has
+ *     passed or the descriptor is closed.
+ *   - Only a sleeper is readied: a sleep has one wake-up, and a wait that does not come to sleep has none.
+ *   - A deadline that was changed, or is of an earlier life, changes nothing and wakes nobody. One that stands passes.
+ *   - Without memory for a timer, the deadline stays what it was.
+ *   - An event of an earlier life does nothing in the next one, if it comes to look at the tag only then.
+ *   - What poll_prepare_wait and poll_finish_wait assert of the word.
  *
  * What is abstracted:
- *   - memory is sequentially consistent: the accesses of word and info that are paired are seq_cst
- *   - the other direction, which shares the lock and info, is left out
- *   - under the lock each access of word and info is a step, as reader and pollers do not take it. Taking the lock is
- *     one step with what comes first; what only the lock's holder sees is one step with an access beside it
- *   - a timer in its heap is one bit and a number. It may fire at any time, and fires at last
- *   - fd_mutex: a descriptor is freed when nobody uses it any more
- *   - threads that are sent away (poll_try_again: an event without news), the end of a run(), a fork, and `special` are
- *     left out
+ *   - Memory is sequentially consistent: the accesses of word and info that are paired are seq_cst.
+ *   - The other direction, which shares the lock and info, is left out.
+ *   - Under the lock, each access of word and info is a step, as reader and pollers do not take it. Taking the lock is
+ *     one step with what comes first. What only the lock's holder sees is one step with an access beside it.
+ *   - A timer in its heap is one bit and a number. It may fire at any time, and fires at last.
+ *   - fd_mutex: a descriptor is freed when nobody uses it any more.
+ *   - Left out: threads that are sent away (poll_try_again: an event without news), the end of a run(), a fork, and
+ *     `special`.
  *
  * States: 4,240,878; with -DCLOSES -Devents=2 -Dsets=1 5,835,662; with -DCLOSES -Devents=1 6,940,374.
  */
@@ -65,10 +65,10 @@ byte timer_seq;
 /* --- outside */
 bool arrived; /* there is something to read */
 bool asleep; /* the reader, after its commit, until somebody readies it */
-bool is_open = true, is_set, reader_left; /* as fd_mutex knows */
+bool is_open = true, is_set, reader_left; /* what fd_mutex knows */
 
-/* --- what is so */
-byte settings, stands, timer_set; /* of the deadline: how many; which one is valid, 0: none; which one the timer has */
+/* --- what the properties are about */
+byte settings, stands, timer_set; /* of the deadline: how many; which one stands, 0: none; which one the timer has */
 byte life;
 byte to_arrive = events;
 
@@ -84,7 +84,7 @@ inline publish(c) {
 #define nothing_to_do(keep) (old == ready || (old == nil && !keep))
 #endif
 
-/* After it g says whether the reader is to be readied. */
+/* Afterwards g says whether the reader must be readied. */
 inline unblock(keep) {
   old = word;
   do

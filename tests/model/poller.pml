@@ -1,43 +1,44 @@
 /* Sleeping in the poller, and timers that are made earlier meanwhile: sched/find.cpp (sleep_in_poller, tidy_timers,
- * earliest_timer, check_timers), sched/timing.cpp (arm_timer, rearm_timer, wake_net_poller), sched/proc.cpp (idle_p_put,
- * wakep), netpoll/epoll.cpp (netpoll_break, netpoll, netpoll_punctually).
+ * earliest_timer, check_timers), sched/timing.cpp (arm_timer, rearm_timer, wake_net_poller), sched/proc.cpp
+ * (idle_p_put, wakep), netpoll/epoll.cpp (netpoll_break, netpoll, netpoll_punctually).
  *
  * Who takes part:
- *   M        looks for due timers, in the heap of its P and, spinning, in that of the other; gives up its P; sleeps in
- *            the poller until the earliest timer, or on its note
- *   armer    a goroutine on P 1: adds, changes and stops timers, at any time, and then computes for ever (with -DENDS:
+ *   M        looks for due timers, in the heap of its P and, spinning, in that of the other P; gives up its P; sleeps
+ *            in the poller until the earliest timer, or on its note
+ *   armer    a goroutine on P 1: adds, changes and stops timers, at any time, and then computes forever (with -DENDS it
  *            ends, and its M looks for work)
- *   foreign  a thread without a P does the same: its timers go to the heap of P 0
+ *   foreign  a thread without a P that does the same: its timers go to the heap of P 0
  *   -DCOMES_BY, in place of these two: goroutines on the Ms go to sleep until a time, their Ms arm the timer and go on
- *            without telling anybody (comes_by); or they arm one and compute for ever. foreign makes a goroutine ready,
- *            or its descriptor: an M may find it on its way, and it computes for ever or goes to sleep
+ *            without telling anybody (comes_by); or they arm one and compute forever. foreign makes a goroutine ready,
+ *            or its descriptor: an M may find it on its way, and it computes forever or goes to sleep
  *   clock    time goes on when nothing else moves
  *
  * Properties, whenever nothing moves but the time:
- *   - if a P idles and a timer is armed, an M sleeps in the poller, and not longer than until the earliest timer
- *   - no timer is overdue then
+ *   - If a P idles and a timer is armed, an M sleeps in the poller, and no longer than until the earliest timer.
+ *   - No timer is overdue then.
  *   - -DENDS: if no timer is armed, no M sleeps in the poller until some time, and none at all if nobody waits for a
- *     descriptor: the deadlock check waits for it
- *   - nobody is counted as spinning, no P is lost
- *   - -DCOMES_BY: the first two, but for timers that are left to sysmon: of an M that found work on its way when it was
- *     not soon. And if a P idles, no goroutine is in the global queue
+ *     descriptor: the deadlock check waits for that.
+ *   - Nobody counts as spinning, no P is lost.
+ *   - -DCOMES_BY: the first two, except for timers that are left to sysmon: those of an M that found work on its way,
+ *     when the timer was not soon. And if a P idles, no goroutine is in the global queue.
  *
  * What is abstracted:
- *   - memory is sequentially consistent
- *   - a heap is what timer.pml shows it to be: what is done under its lock is one step, the array is in order, and the
- *     hints are read and written as there; a timer is in no heap, or in one, waiting, modified, deleted or modifying
- *   - runnable goroutines, resetspinning and dozing: wake.pml. A timer that fires is done with
- *   - left out: sysmon, which in the end sees a timer that is overdue; handing off a P; looking at the poller without
- *     blocking, which leaves a break where it is; clearing stopped timers in check, as tidy does that, too
- *   - -DCOMES_BY: the Ps' own queues, where an M that comes by has nothing. No M sleeps in the poller for a descriptor, so
- *     that it happens often that nobody sleeps there
- *   - what is done under sched.mutex is one step, but for idle_p_put, as the mask of Ps with timers is read without it
- *   - a poll also ends for no reason (EINTR), once
- *   - -DIO: somebody waits for a descriptor all the time; no descriptor gets ready. -DIO_ENDS: a deadline or a close ends
- *     that wait, of the armer
+ *   - Memory is sequentially consistent.
+ *   - A heap is what timer.pml shows it to be: what is done under its lock is one step, the array is in order, and the
+ *     hints are read and written as there. A timer is in no heap, or in one: waiting, modified, deleted or modifying.
+ *   - Runnable goroutines, resetspinning and dozing are in wake.pml. A timer that fires is done with.
+ *   - Left out: sysmon, which in the end sees a timer that is overdue; handing off a P; looking at the poller without
+ *     blocking, which leaves a break where it is; clearing stopped timers in check, as tidy does that, too.
+ *   - -DCOMES_BY leaves out the Ps' own queues, where an M that comes by has nothing. No M sleeps in the poller for a
+ *     descriptor, so that it happens often that nobody sleeps there.
+ *   - What is done under sched.mutex is one step, except for idle_p_put, as the mask of Ps with timers is read without
+ *     the mutex.
+ *   - A poll also ends for no reason (EINTR), once.
+ *   - -DIO: somebody waits for a descriptor all the time; no descriptor becomes ready. -DIO_ENDS: the armer ends that
+ *     wait, as a deadline or a close does.
  *
- * The second look of who goes to sleep (P2) makes its sleep shorter for a timer that was armed meanwhile. So does the M
- * that the armer sends, which finds the poller taken and breaks the sleep off: each would do without the other
+ * The second look of an M that goes to sleep (P2) makes its sleep shorter for a timer that was armed meanwhile. So does
+ * the M that the armer sends: it finds the poller taken and breaks the sleep off. Each would do without the other
  * (MUTANT_second_look_in_vain, MUTANT_taken_not_broken_off), but not for an M that comes by, which sends nobody.
  *
  * States: 2,041,423; with -DENDS 733,628; with -DCOMES_BY 10,694,916. With -Darmings=2, which takes 3.7 GB: about 75
@@ -87,11 +88,11 @@ bool in_idle_list[ps];
 byte idle_p_list;
 bool mutex;
 bool timer_mask[ps];
-bool last_poll = true; /* false: 0, somebody blocks in the poller */
+bool last_poll = true; /* false stands for 0: somebody blocks in the poller */
 byte global_size;
 bool event; /* a goroutine's descriptor is ready */
 byte to_arm = armings;
-bool computes[ms]; /* its goroutine, for ever */
+bool computes[ms]; /* its goroutine does, forever */
 bool left_to_sysmon;
 byte poll_until;
 byte holder[ps] = none;
@@ -104,7 +105,7 @@ bool interrupted;
 bool m_spinning[ms];
 byte next_p[ms] = none;
 bool idle_m[ms];
-byte sleeps_until[ms] = none; /* in epoll_pwait2; 0: for ever */
+byte sleeps_until[ms] = none; /* in epoll_pwait2; 0: forever */
 
 /* --- heaps; parts of one step under the heap's lock. e: an entry */
 
@@ -148,7 +149,7 @@ inline rebuild(h) {
   earliest_change[h] = 0
 }
 
-/* Runs what is due, if `fire`; without it clean_head. */
+/* Runs what is due, if `fire`; otherwise this is clean_head. */
 inline run_heads(h, fire) {
   do
   :: e = head(h);
@@ -165,7 +166,7 @@ inline run_heads(h, fire) {
   e = 0
 }
 
-/* After it w is the time, c is 0. Two loads. */
+/* Afterwards w is the time, and c is 0. Two loads. */
 inline wake_when(h) {
   c = earliest_change[h];
   atomic {
@@ -277,7 +278,7 @@ inline wake_net_poller(time) {
   fi
 }
 
-/* After it x is the time, 0: none. */
+/* Afterwards x is the time; 0: none. */
 inline earliest_timer() {
   x = 0;
   do
@@ -329,7 +330,7 @@ inline add() {
   }
 }
 
-/* arm_timer, by a goroutine that parks (comes_by) or runs on. */
+/* arm_timer, called by a goroutine that parks (comes_by) or runs on. */
 inline arm(parks) {
   sleeps_next();
 #ifdef MUTANT_looks_before_it_arms
@@ -354,7 +355,7 @@ inline arm(parks) {
   atomic { seen = false; y = 0; t = 0 }
 }
 
-/* if somebody has to sleep in the poller: timer_wants_poller */
+/* If somebody has to sleep in the poller: timer_wants_poller. */
 inline send_another() {
   earliest_timer();
   if
@@ -611,9 +612,9 @@ end_computing:
 #endif
 }
 
-/* --- who arms timers */
+/* --- those that arm timers */
 
-/* x to the time t, into the heap `here` if it is in none. */
+/* Sets timer x to the time t. If it is in no heap, it goes into `here`. */
 inline rearm(here, x, t) {
   if
   :: atomic { heap[x] != none && !modifying[x] -> modifying[x] = true; h = heap[x] }

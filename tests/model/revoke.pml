@@ -8,18 +8,18 @@
  *   sysmon  takes Ps of Ms in user code and of Ms in system calls, and hands them off
  *
  * Properties:
- *   - a P never has two users: who uses a P in the runtime is alone with it
- *   - a P is never lost: in the end each is on the idle list, and the count of detached Ms is zero
- *   - a goroutine always gets a P again: there is no endless run, and in the end every goroutine has come to its end
+ *   - A P never has two users: an M that uses a P in the runtime is alone with it.
+ *   - A P is never lost: in the end each is on the idle list, and the count of detached Ms is zero.
+ *   - A goroutine always gets a P again: there is no endless run, and in the end every goroutine has come to its end.
  *
  * What is abstracted:
- *   - memory is sequentially consistent but for `depth`: an M's store to it stays in a buffer of one entry, until a
+ *   - Memory is sequentially consistent except for `depth`: an M's store to it stays in a buffer of one entry, until a
  *     later store to it, heavy_barrier, or the processor sends it out. Other stores are not late: the protocol's are
- *     atomic read-modify-writes or made under the lock, and the release of leave_runtime orders the rest before depth
- *   - requests are two bits: revoked and in_syscall
- *   - the global queue is all queues; append-check-wake (wake.pml) is one step under the lock: who makes a goroutine
- *     ready, or hands a P off, or goes to sleep sees the idle Ps, the Ms asleep and the queue
- *   - no new Ms: as many as goroutines, so one sleeps, or is about to, if a goroutine waits
+ *     atomic read-modify-writes or made under the lock, and the release of leave_runtime orders the rest before depth.
+ *   - Requests are two bits: revoked and in_syscall.
+ *   - The global queue stands for all queues. append-check-wake (wake.pml) is one step under the lock: whoever makes a
+ *     goroutine ready, hands a P off, or goes to sleep sees the idle Ps, the Ms asleep and the queue.
+ *   - There are no new Ms: there are as many as goroutines, so one sleeps, or is about to, if a goroutine waits.
  *
  * States: 501,669.
  */
@@ -28,7 +28,7 @@
 #define ps 1
 #endif
 #ifndef ms
-#define ms 2 /* and goroutines */
+#define ms 2 /* the number of Ms, and of goroutines */
 #endif
 #ifndef calls
 #define calls 2 /* of each goroutine */
@@ -74,7 +74,7 @@ inline store_depth(value) {
   atomic { flush(m); buffer[m] = value }
 }
 
-/* Sends out what lies in the buffers, at any time. */
+/* Sends out, at any time, what is in the buffers. */
 proctype processor() {
 end_idle:
   do
@@ -137,7 +137,7 @@ inline use_p() {
   atomic { assert(m_p[m] == p && user[p] == m); user[p] = none; p = none }
 }
 
-/* After it the goroutine has a P, or it is queued and its M goes to without_p. */
+/* Afterwards the goroutine has a P; or it is queued, and its M goes to without_p. */
 inline enter_runtime() {
   store_depth(1); /* E1 */
   /* E3, and the loop of enter_slow */

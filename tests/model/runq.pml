@@ -2,34 +2,34 @@
  * steal_next, empty, ring_empty); runqput and runqput_next of sched/runqueues.hpp, runqput_full of runqueues.cpp.
  *
  * Who takes part:
- *   owner    makes goroutines ready: runnext, or the ring; with a full ring half of it goes to the global queue. Takes
+ *   owner    makes goroutines ready: into runnext, or the ring; half of a full ring goes to the global queue. Takes
  *            runnext, and runs it or puts it at the tail; takes from the ring. get() is get_next, then get_from_ring
- *   thieves  two. Take half of the ring, and run one after the other what they took, or take runnext
+ *   thieves  two. Each takes half of the ring, and runs one after the other what it took, or takes runnext
  *   looker   with -DLOOKS, in place of the second thief: asks whether the queue is empty, and whether the ring is
- * With -DCHAIN the second thief steals from the first one, too.
+ * With -DCHAIN, the second thief steals from the first one, too.
  *
  * Properties:
- *   - who takes a goroutine takes one that is ready, and nobody else takes it before it is made ready again
- *   - when nothing moves any more all that were made ready have been taken: none is lost
+ *   - A goroutine that is taken is ready, and nobody else takes it before it is made ready again.
+ *   - When nothing moves any more, all that were made ready have been taken: none is lost.
  *   - empty() is true only if there was an instant during the call at which neither the ring nor runnext held anything,
- *     false only if there was one at which something lay there; so is ring_empty(), of the ring
+ *     and false only if there was one at which something was there. The same holds for ring_empty() and the ring.
  *
  * What is abstracted:
- *   - memory is sequentially consistent: what release and acquire are for is tested by tests/sched/runq_race
- *   - the ring has four slots. Its indices are bytes, and begin shortly before they wrap around; too few goroutines
- *     become ready for an index to come round to the same number
- *   - nobody but the owner changes tail and slots: the owner's loads of them are one step with what stands beside them.
- *     So are a thief's accesses of its own queue, but not with -DCHAIN where it makes them visible (tail, head)
- *   - the global queue has room for ever, and what gets there runs at once
- *   - what ran may be made ready again at once: what a thief saw in runnext may be there a second time
- *   - room() and size() are left out, and the prefetch of the next goroutine
+ *   - Memory is sequentially consistent: what release and acquire are for is tested by tests/sched/runq_race.
+ *   - The ring has four slots. Its indices are bytes, and begin shortly before they wrap around; too few goroutines
+ *     become ready for an index to come round to the same number.
+ *   - Only the owner changes tail and slots: its loads of them are one step with what stands beside them. So are a
+ *     thief's accesses of its own queue, but not with -DCHAIN where it makes them visible (tail, head).
+ *   - The global queue always has room, and what gets there runs at once.
+ *   - What ran may be made ready again at once: what a thief saw in runnext may be there a second time.
+ *   - Left out: room() and size(), and the prefetch of the next goroutine.
  *
  * States: 17,747,556; with -DLOOKS -Dputs=3 7,485,161; with -DCHAIN -Dputs=3 13,080,103.
  */
 
 #define capacity 4 /* divides 256 */
 #ifndef first
-#define first 254 /* index */
+#define first 254 /* the first index */
 #endif
 #ifndef loaded
 #define loaded 3 /* in the ring at first */
@@ -78,7 +78,7 @@ inline take(g) {
 bool calls, was_empty, was_not, ring_was_empty, ring_was_not; /* during the looker's call */
 #endif
 
-/* Queue 0. */
+/* Part of each step that changes queue 0. */
 inline changed() {
 #ifdef LOOKS
   if
@@ -100,7 +100,7 @@ inline changed() {
 
 /* --- the owner */
 
-/* What is taken from the ring is in g, or none. */
+/* Afterwards g is what was taken from the ring, or none. */
 inline get_from_ring(q) {
   h = head[q];
   do
@@ -203,7 +203,7 @@ over:
   skip
 }
 
-/* --- a thief: q steals from v; its own ring is empty, and again afterwards */
+/* --- a thief: q steals from v. Its own ring is empty before and afterwards */
 
 proctype thief(byte q) {
   byte h, n, g, v;

@@ -1,26 +1,27 @@
 /* shared_mutex: api/src/sync/shared_mutex.cpp, weft/sync/shared_mutex.hpp (the fast ways), api/src/sync/heirs.hpp
  * (lock_as_heir).
  *
- * Who takes part: `writers` and `readers`. Each locks and unlocks as often as it likes, or stays inside for ever. When
- * it has to wait, it may do so with a time limit; it then leaves, or looks again (as a thread that is not weft's).
- * With -DENDS the first writer and the first reader are goroutines of a run() that ends, and the others are threads:
- * the former are abandoned where they wait, or on their way, and the others look again once.
+ * Who takes part: `writers` and `readers`. Each locks and unlocks as often as it likes, or stays inside forever. When
+ * it has to wait, it may do so with a time limit; then it leaves, or looks again (as a thread that is not weft's does).
+ * With -DENDS, the first writer and the first reader are goroutines of a run() that ends, and the others are threads:
+ * the former are abandoned where they wait, or on their way, and the latter look again once.
  *
  * Properties:
- *   - one writer, or readers only
- *   - the word counts those inside, also when nothing moves any more: no change of it is lost
- *   - when nothing moves any more (each has left, stays inside, or waits without a limit): nobody waits for one that is
- *     free; and a reader waits only if a writer is inside or waits
+ *   - One writer is inside, or readers only.
+ *   - The word counts those inside, also when nothing moves any more: no change of it is lost.
+ *   - When nothing moves any more (each has left, stays inside, or waits without a limit), nobody waits for a mutex
+ *     that is free; and a reader waits only if a writer is inside or waits.
  *
  * What is abstracted:
- *   - memory is sequentially consistent
- *   - a load and the CAS that depends on it are one step, and so are several looks in a row
- *   - the bucket is a lock, and under it each access of the word is a step, as others change it by CAS at any time. Two
+ *   - Memory is sequentially consistent.
+ *   - A load and the CAS that depends on it are one step, and so are several looks in a row.
+ *   - The bucket is a lock, and under it each access of the word is a step, as others change it by CAS at any time. Two
  *     such accesses are one step only where a CAS of others cannot tell (settle: the bit changes under the bucket).
- *     Taking the bucket is one step with the first access, releasing it with the last; claims and changes of the queues
- *     with the access beside them: nobody outside sees them before the bucket is free. Who was claimed moves after that
- *   - whether somebody who waits has become old is open at each look, and stays so once it is
- *   - that nobody is passed by when it is old, and destroying, are left out
+ *     Taking the bucket is one step with the first access, releasing it with the last. Claims and changes of the queues
+ *     are one step with the access beside them: nobody outside sees them before the bucket is free. A waiter that was
+ *     claimed moves after that.
+ *   - Whether a waiter has become old may be answered either way at each look. Once it is old, it stays so.
+ *   - Left out: that nobody is passed by when it is old, and destroying.
  *
  * States: 949,794; with -Dwriters=1 -Dreaders=3 1,547,936; with -DENDS 1,802,529.
  */
@@ -53,7 +54,7 @@ bool heir[all];
 bool old[all];
 
 mtype = { no, waits, woken, handed_over, timed_out, abandoned };
-mtype wait[all] = no; /* and who has claimed it */
+mtype wait[all] = no; /* the state of the wait, and who has claimed it */
 
 byte writers_inside, readers_inside;
 
@@ -144,7 +145,7 @@ inline drop_abandoned() {
 #endif
 }
 
-/* After drop_abandoned. */
+/* Used after drop_abandoned. */
 #define must_wake \
   ((first_writer != none || first_reader != none) && !is_heir(first_writer) && !is_heir(first_reader))
 
@@ -191,13 +192,13 @@ inline invite_all_readers() {
   i = 0
 }
 
-/* To the readers? After it those who are first are old or not. */
+/* Whether the mutex goes to the readers. Used after it was decided whether the first ones are old. */
 #define only_writer_old (is_first_of_old(first_writer) && !is_first_of_old(first_reader))
 #define only_reader_old (!is_first_of_old(first_writer) && is_first_of_old(first_reader))
 #define to_readers \
   (!only_writer_old && (only_reader_old || !(first_reader == none || (first_writer != none && is_reader(me)))))
 
-/* All but the store. */
+/* Does all but the store. */
 inline choose_next() {
   holders = 0;
   do
@@ -225,7 +226,7 @@ inline choose_next() {
   drop_abandoned()
 }
 
-/* The last step of who leaves; what it has seen was the whole word. */
+/* The last step of the one that leaves. `seen`, what it has seen, was the whole word. */
 inline pass_on() {
   atomic {
 #ifdef MUTANT_published_first
@@ -309,7 +310,7 @@ again:
       so = old[first_writer]
     :: else
     fi;
-    /* so: behind an old writer */
+    /* so: the reader comes behind an old writer */
     if
     :: (word & ~waiters) == 0 || (is_reader(me) && (word & writer) == 0 && !so) ->
       so = false;

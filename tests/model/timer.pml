@@ -2,40 +2,41 @@
  * -DCHANNEL: the timer of a channel on top of them, api/src/time.cpp.
  *
  * Who takes part, each on a thread of its own:
- *   owner      adds a timer to the heap of its P (CHANNEL: not), checks and tidies that heap
+ *   owner      adds a timer to the heap of its P (CHANNEL: does not), checks and tidies that heap
  *   stealer    checks the same heap from another P
- *   modifier   changes timers, into the heap of its own P where they are in none; CHANNEL: resets
+ *   modifier   changes timers; one that is in no heap goes into the heap of the modifier's P. CHANNEL: resets
  *   deleter    stops timers; CHANNEL: stops
- *   sleeper    with -DSLEEPER: reads the hints without the lock, as who decides how long to sleep; with -DTOLD: sleeps
- *              until then, and looks again when it is told
+ *   sleeper    with -DSLEEPER: reads the hints without the lock, as an M that decides how long to sleep; with -DTOLD:
+ *              sleeps until then, and looks again when it is told
  *   receiver   CHANNEL, in place of the sleeper: takes a value or waits for one, or waits in vain and gives up
  * At last, with nobody else about, the heaps are checked at the time `last`, and when everything is due.
  *
  * Properties:
- *   - an armed timer that nobody stops or changes fires, at the first check after its time
- *   - no setting fires twice, or before its time
- *   - no setting fires after it was taken back (del_timer or change_timer said that it was armed)
- *   - no operation meets a state that it does not allow for; no more stopped timers are counted out than in
- *   - -DSLEEPER: the hints, read as wake_when reads them, are never later than a timer that stays armed meanwhile
- *   - -DTOLD: when nobody is about to tell it, the sleeper does not sleep beyond the time of an armed timer
- *   - a heap without entries has no hint
+ *   - An armed timer that nobody stops or changes fires, at the first check after its time.
+ *   - No setting fires twice, or before its time.
+ *   - No setting fires after it was taken back (del_timer or change_timer said that it was armed).
+ *   - No operation meets a state that it does not allow for; no more stopped timers are counted out than in.
+ *   - -DSLEEPER: the hints, read as wake_when reads them, are never later than a timer that stays armed meanwhile.
+ *   - -DTOLD: when nobody is about to tell it, the sleeper does not sleep beyond the time of an armed timer.
+ *   - A heap without entries has no hint.
  *   - CHANNEL: no value is received of a setting that a stop or reset has ended, or before its time; stop and reset
- *     return true if and only if the value had not been received; who waits while the timer is armed gets a value
- *   - nobody waits for ever for a lock or a state
+ *     return true if and only if the value had not been received; a receiver that waits while the timer is armed gets a
+ *     value.
+ *   - Nobody waits forever for a lock or a state.
  *
  * What is abstracted:
- *   - memory is sequentially consistent
- *   - two timers, two heaps, a few instants; two entries need no sifting beyond their exchange
- *   - time stands still except where somebody reads the clock: there it may have gone on
- *   - a load of the status and the compare-and-swap that follows it are one step: a swap that fails only loads again;
- *     look_again is waiting until the status is another
- *   - what belongs to one thread (the array under the lock, the fields in a transient state) goes together with the
- *     step that takes hold of it
- *   - make_room, references and disposal are left out; take_all and clear run in a stopped world and are left out
- *   - "more than half are stopped" is: one is; tidy then rebuilds or cleans the head, as either may be
- *   - periods exist only with CHANNEL (ticker); a periodic function may run once after del_timer said true, which the
- *     sequence number is for
- *   - CHANNEL: what is done under the channel's lock without touching the timer is one step; one receiver
+ *   - Memory is sequentially consistent.
+ *   - There are two timers, two heaps, a few instants. Two entries need no sifting beyond their exchange.
+ *   - Time stands still except where somebody reads the clock: there it may have gone on.
+ *   - A load of the status and the compare-and-swap that follows it are one step: a swap that fails only loads again.
+ *     look_again waits until the status is another one.
+ *   - What belongs to one thread (the array under the lock, the fields in a transient state) is accessed in the step
+ *     that takes hold of it.
+ *   - make_room, references and disposal are left out. So are take_all and clear, which run in a stopped world.
+ *   - "More than half are stopped" is: one is. Then tidy rebuilds or cleans the head, as either may happen.
+ *   - Periods exist only with CHANNEL (ticker). A periodic function may run once after del_timer said true, which the
+ *     sequence number is for.
+ *   - CHANNEL: what is done under the channel's lock without touching the timer is one step. There is one receiver.
  *
  * States: 6,172,876; with -DSLEEPER 1,699,938; with -DTOLD 4,389,074; with -DCHANNEL 4,409,345.
  */
@@ -108,13 +109,13 @@ inline read_clock(v) {
 byte live;             /* settings that were armed, and neither fired nor were taken back */
 byte deadline[timers]; /* of a timer whose arming is complete; 0: none */
 byte watched = 255;    /* the timer that the sleeper counts on */
-bool told;             /* the sleeper is, since it began to look */
+bool told;             /* the sleeper was told since it began to look */
 bool asleep;
-byte sleeps_until;     /* 0: for ever */
+byte sleeps_until;     /* 0: forever */
 
 #ifndef CHANNEL
 
-/* Somebody takes hold of x: nobody may count on its old deadline. */
+/* Somebody takes hold of x: nobody may count on its old deadline any more. */
 inline touch(x) {
   deadline[x] = 0;
   if
@@ -197,7 +198,7 @@ inline remove_entry(h, i) {
   drop_last(h)
 }
 
-/* The model's states are fewer if no value is kept that nobody reads any more. */
+/* The model has fewer states if no value is kept that nobody reads any more. */
 inline forget(x) {
   T[x].when = 0;
   T[x].next_when = 0;
@@ -252,7 +253,7 @@ inline count_out(h) {
   atomic { assert(H[h].deleted_ > 0); H[h].deleted_-- }
 }
 
-/* With -DTOLD, y: the sleeper has to be told */
+/* With -DTOLD, y says whether the sleeper must be told. */
 inline note_earlier(h, time) {
 #ifndef TOLD
   atomic {
@@ -412,7 +413,7 @@ inline del_timer(x) {
   od
 }
 
-/* To the time w, with the setting s, and with p as its period. */
+/* Changes x to the time w, with the setting s, and with p as its period. */
 inline change_timer(here, x, p) {
   do
   :: atomic {
@@ -509,8 +510,8 @@ bool armed_;
 bool value;      /* one is in the buffer... */
 byte value_seq;  /* ...of this setting */
 mtype = { nobody, waits, gave_up };
-mtype receivers = nobody; /* gave_up: it is about to take itself from the queue */
-bool got;        /* who waited was given a value */
+mtype receivers = nobody; /* gave_up: the receiver is about to take itself from the queue */
+bool got;        /* the receiver that waited was given a value */
 
 bool unreceived; /* a setting without period exists, and its value was not received */
 
@@ -537,7 +538,7 @@ inline disarm() {
 #define in_heap (T[0].status != no_status && T[0].status != deleted && \
                  T[0].status != removing && T[0].status != removed)
 
-/* At the time z. */
+/* At the time z, moves core_when past it. */
 inline skip_to() {
   if
   :: core_when <= z -> core_when = core_when + tick * (1 + (z - core_when) / tick)
@@ -597,7 +598,7 @@ inline call_function(x, s, d) {
 
 #endif
 
-/* check and tidy of heap b, n times, by one thread. `at`: the time, 0: what the clock shows. */
+/* Checks or tidies heap b, n times, on one thread. `at`: the time; 0: what the clock shows. */
 proctype checker(byte b, n, at; bool own) {
   locals;
   bool may_clear, tidying, adjusting;
@@ -671,9 +672,9 @@ over:
 
 #ifndef CHANNEL
 
-/* Settings: 0 and 1 are the first ones of the two timers, those of the modifier follow. */
+/* Settings 0 and 1 are the first ones of the two timers; those of the modifier follow. */
 
-bool added; /* T[0], whose adder keeps others away until then */
+bool added; /* T[0] was added; until then its adder keeps others away from it */
 
 inline some_timer() {
   if

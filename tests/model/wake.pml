@@ -3,40 +3,41 @@
  *
  * Who takes part:
  *   M        runs goroutines, looks for work, spins, dozes, sleeps in the poller and on its note. A goroutine makes
- *            others ready (runnext or ring), ends, or computes for ever
+ *            others ready (runnext or ring), ends, or computes forever
  *   foreign  a thread without a P: makes goroutines ready, through the global queue
  *   network  with -DIO: a goroutine waits for a descriptor all the time, and now and then one becomes ready
  *   sysmon   with -DHANDOFF: takes the P of a goroutine that computes, and hands it off
  *
- * Properties, in every state in which nothing moves any more (each M sleeps, or its goroutine computes for ever):
- *   - if a P idles, nothing is runnable: not in the global queue, in no ring, in no runnext
- *   - no P is lost: each idles, or is held by an M that computes
- *   - nobody is counted as spinning, nobody is the dozer, nobody waits for anything but a wake-up
- * sysmon's other duties, which would find stranded work after 10 ms, are left out: the protocol has to do without.
- *   - -DDELAY: a doze ends only by a wake-up, or when nothing else moves, and nobody stays away (sched/help_trial.cpp);
- *     then, if a P idles, no work lies in the global queue or in a ring ("more than runnext is not delayed")
- *   - with -DBURST, too: who came back from the poller may promise to do it all (sched/burst.cpp); whether its last
- *     bursts were short is decided at random, and so is when sysmon takes a promise over
- *   - with -DCRUMBS, what a P holds may be crumbs (sched/steal.cpp); whether it is, each look answers at random
- *   - with -DALONE, who holds the only P that does not idle may at any time find that it is alone (sched/alone.cpp): what
- *     it makes ready then others see only when it has read spinning and dozer (A2), or at a heavy barrier
- *   - with -DLEAVES, an M that holds a P may once leave all that is ready there to the others, by the global queue, and
- *     go to doze (find.cpp, leaves)
- *   - -DLIVE, with a search for non-progress cycles: the Ms do not look for work in vain for ever. No goroutine computes
- *     for ever then, so all work is done when nothing moves: a program can end
+ * Properties, in every state in which nothing moves any more (each M sleeps, or its goroutine computes forever):
+ *   - If a P idles, nothing is runnable: not in the global queue, in no ring, in no runnext.
+ *   - No P is lost: each idles, or is held by an M that computes.
+ *   - Nobody counts as spinning, nobody is the dozer, nobody waits for anything but a wake-up.
+ * sysmon's other duties, which would find stranded work after 10 ms, are left out: the protocol must do without them.
+ *   - -DDELAY: a doze ends only by a wake-up, or when nothing else moves, and nobody stays away (sched/help_trial.cpp).
+ *     Then, if a P idles, no work is in the global queue or in a ring ("work beyond runnext is not delayed").
+ *   - Also with -DBURST: an M that came back from the poller may promise to do it all (sched/burst.cpp). Whether its
+ *     last bursts were short is decided at random, and so is when sysmon takes a promise over.
+ *   - With -DCRUMBS, what a P holds may be crumbs (sched/steal.cpp). Each look answers at random whether it is.
+ *   - With -DALONE, the M that holds the only P that does not idle may at any time find that it is alone
+ *     (sched/alone.cpp). Others see what it then makes ready only when it has read spinning and dozer (A2), or at a
+ *     heavy barrier.
+ *   - With -DLEAVES, an M that holds a P may once leave all that is ready there to the others, by the global queue, and
+ *     go to doze (find.cpp, leaves).
+ *   - -DLIVE, with a search for non-progress cycles: the Ms do not look for work in vain forever. No goroutine computes
+ *     forever then, so all work is done when nothing moves: a program can end.
  *
  * What is abstracted:
- *   - memory is sequentially consistent: the accesses of the protocol are seq_cst, but for A1 of who is alone
- *   - -DALONE: who was alone is aware that it is no more (C4) when it has done with A2
- *   - goroutines have no identity: a queue is a number. The ring of runq.hpp is exact (tests/sched/runq), so each of its
- *     operations is one step, and so is empty(), which promises one instant at which it was so. It is never full
- *   - what is done under sched.mutex is one step. From outside one sees the size of the global queue and idle_ps, and
- *     each step changes one of them, or moves a goroutine from the former to a ring, which others read later
- *   - idle_mask is left out: an idle P has nothing in its queue, and its bit is cleared before it gets an owner
- *   - one round of stealing in place of four: the last one, which looks everywhere
- *   - the M that startm starts anew is one that has slept so far; if all are about, startm waits until one sleeps
- *   - a load and the compare-and-swap or exchange that depends on it are one step
- *   - stopping the world, shutting down, locked threads and timers are left out
+ *   - Memory is sequentially consistent: the accesses of the protocol are seq_cst, except for A1 of an M that is alone.
+ *   - -DALONE: an M that was alone is aware that it no longer is (C4) when it has done with A2.
+ *   - Goroutines have no identity: a queue is a number. The ring of runq.hpp is exact (tests/sched/runq), so each of
+ *     its operations is one step, and so is empty(), which promises one instant at which it was so. It is never full.
+ *   - What is done under sched.mutex is one step. From outside one sees the size of the global queue and idle_ps. Each
+ *     step changes one of them, or moves a goroutine from the former to a ring, which others read later.
+ *   - idle_mask is left out: an idle P has nothing in its queue, and its bit is cleared before it gets an owner.
+ *   - There is one round of stealing in place of four: the last one, which looks everywhere.
+ *   - The M that startm starts anew is one that has slept so far. If all are about, startm waits until one sleeps.
+ *   - A load and the compare-and-swap or exchange that depends on it are one step.
+ *   - Left out: stopping the world, shutting down, locked threads and timers.
  *
  * States: 12,953,536; with -DALONE 21,671,364.
  */
@@ -63,7 +64,7 @@ byte spinning;
 byte dozer = none;
 bool help_wanted;
 byte promiser = none;
-bool last_poll = true; /* false: 0, somebody blocks in the poller */
+bool last_poll = true; /* false stands for 0: somebody blocks in the poller */
 bool in_idle_list[ps];
 byte idle_p_list;      /* its head, if it is not empty */
 
@@ -71,7 +72,7 @@ byte idle_p_list;      /* its head, if it is not empty */
 byte alone_p = none;
 byte unaware = none; /* a P */
 bool puts[ps];       /* its owner has seen that it is alone, and is at A1 or A2 */
-byte kept_ring[ps]; /* made ready, and not seen yet: in the ring, or runnext */
+byte kept_ring[ps]; /* made ready, and not seen yet: in the ring, or in runnext */
 bool kept_next[ps];
 #endif
 
@@ -80,22 +81,22 @@ byte ring[ps];
 bool runnext[ps];
 byte holder[ps] = none; /* P::m */
 mtype = { nobody, a_thief, a_thief_in_vain };
-mtype looks[ps] = nobody; /* at runnext; in vain: the P has dispatched meanwhile */
+mtype looks[ps] = nobody; /* who looks at runnext; in vain: the P has dispatched meanwhile */
 
 /* --- M */
 bool m_spinning[ms];
 bool parked[ms]; /* the note was rung */
 byte next_p[ms] = none;
 bool idle_m[ms]; /* on the idle list */
-bool computes[ms]; /* its goroutine, for ever */
+bool computes[ms]; /* its goroutine does, forever */
 
 byte to_produce = produced;
-bool left; /* -DLEAVES: somebody has */
+bool left; /* -DLEAVES: an M has left */
 byte arrived; /* events that nobody has taken */
 
 #define runq_empty(p) (ring[p] == 0 && !runnext[p])
 
-/* --- proc.cpp. The processes have these local variables: q a P, i and m2 of the inner functions. */
+/* --- proc.cpp. The processes have these local variables: q, a P; i and m2, of the inner functions. */
 
 /* Parts of one step. */
 inline idle_p_put(p) {
@@ -147,7 +148,7 @@ inline idle_p_get() {
   fi
 }
 
-/* The P of q goes to an M that sleeps. */
+/* Passes the P q to an M that sleeps. */
 inline startm(spins) {
   atomic {
     idle_m[0] || idle_m[1] || idle_m[2] || idle_m[ms - 1];
@@ -222,7 +223,7 @@ inline wake_if_idle(now) {
 #define seen 9
 #define seen_crumbs 8
 
-/* After it i is `seen` if there is work, seen_crumbs if there are crumbs only, else 0. c: crumbs so far. */
+/* Afterwards i is `seen` if there is work, seen_crumbs if there are only crumbs, otherwise 0. c: crumbs so far. */
 inline look_at_queues() {
   if
 #ifndef MUTANT_recheck_without_global
@@ -250,7 +251,7 @@ inline look_at_queues() {
 
 /* --- an M */
 
-/* The P of q, part of one step. */
+/* Acquires the P q. Part of one step. */
 inline acquirep() {
   assert(holder[q] == none);
   holder[q] = m;
@@ -258,7 +259,7 @@ inline acquirep() {
   q = none
 }
 
-/* Part of one step: one to run, more into p's ring. */
+/* Part of one step: takes one goroutine to run, and moves more into p's ring. */
 inline global_get() {
   if
   :: global_size > 1 -> ring[p]++; global_size = global_size - 2
@@ -266,7 +267,7 @@ inline global_get() {
   fi
 }
 
-/* D4. After it q is the P for the work that was seen, or none. */
+/* D4. Afterwards q is the P for the work that was seen, or none. */
 inline look_and_take_p() {
   look_at_queues();
   if
@@ -289,7 +290,7 @@ inline look_and_take_p() {
 
 #define may_spin (2 * (spinning - (promiser != none -> 1 : 0)) < ps - idle_ps)
 
-/* S3. After it q is the P for the work that was seen, or none. */
+/* S3. Afterwards q is the P for the work that was seen, or none. */
 inline recheck_queues() {
   look_at_queues();
   if
@@ -318,7 +319,7 @@ inline recheck_queues() {
   fi
 }
 
-/* ready: runqput where next. h: help::now. */
+/* ready: runqput_next. h: help::now. */
 inline put_next() {
   if
   :: atomic { runnext[p] -> h = true }
@@ -359,7 +360,7 @@ top:
     :: m_spinning[m]
     fi;
     help_wanted = true;
-    /* global_put_queue_of: from the moment when one is taken to the moment when all are there S3 sees them nowhere */
+    /* global_put_queue_of: between the step that takes one and the step that puts all there, S3 sees them nowhere. */
     if
     :: atomic { runnext[p] -> runnext[p] = false; moved = 1 }
     :: !runnext[p]

@@ -2,26 +2,26 @@
  * wait_timed_out and ready (sched/park.cpp) and stop_runtime (sched/lifecycle.cpp) make of it.
  *
  * Who takes part:
- *   G        waits `waits` times. With a ticket: it publishes that, and each waker may end the wait; some time later it
- *            may claim the wait itself, as a thread that is not weft's does when its time has come. Or without a
- *            ticket: it is on a list, and who unlinks it ends the wait
+ *   G        waits `waits` times. With a ticket: G publishes it, and each waker may end the wait; some time later G may
+ *            claim the wait itself, as a thread that is not weft's does when its time has come. Or without a ticket: G
+ *            is on a list, and the waker that unlinks it ends the wait
  *   wakers   `wakers` of them, such as a select's channels, or a timer that lies in its heap long after the wait. Each
  *            takes the ticket that is published, and claims it at any time: early, or when G waits for something else
- *   the end  with -DENDS: of the run() in which G is, a goroutine then, which does not move from there on; the wakers
- *            are threads that stay. Another run() begins afterwards
+ *   the end  with -DENDS: the end of the run() in which G is. G is a goroutine then, which does not move from there on;
+ *            the wakers are threads that stay. Another run() begins afterwards
  *
  * Properties:
- *   - who wins claims the wait that G is in, and nobody has won that before
- *   - G goes on when the winner is done with it, not before, and sees who it was
- *   - when nothing moves any more each wait has had its winner: G has come to its end, or is abandoned
- *   - once G is abandoned nobody wins, with a ticket or without
- *   - who has won finds G waiting in ready(), or learns there that it never runs again
+ *   - The winner claims the wait that G is in, and nobody has won that wait before.
+ *   - G goes on when the winner is done with it, not before, and sees who it was.
+ *   - When nothing moves any more, each wait has had its winner: G has come to its end, or is abandoned.
+ *   - Once G is abandoned, nobody wins, with a ticket or without.
+ *   - The winner finds G waiting in ready(), or learns there that G never runs again.
  *
  * What is abstracted:
- *   - memory is sequentially consistent. There is one word; what else is written travels with a lock, or with ready
- *   - the number is a byte. It goes on from one life of a G to the next, so a life is nothing but some of the waits
- *   - publishing, unlinking and ready are one step each, under a lock
- *   - the run() may end wherever G is, also in the midst of begin_wait, where none is left behind
+ *   - Memory is sequentially consistent. There is one word; what else is written travels with a lock, or with ready.
+ *   - The number is a byte. It goes on from one life of a G to the next, so a life is nothing but some of the waits.
+ *   - Publishing, unlinking and ready are one step each, under a lock.
+ *   - The run() may end wherever G is, also in the midst of begin_wait, where none is left behind.
  *
  * States: 888,873; with -DENDS 1,792,783.
  */
@@ -43,12 +43,12 @@ mtype = { running, waiting, abandoned };
 mtype state = running;
 
 byte published, publications;
-bool listed; /* it waits without a ticket */
+bool listed; /* G waits without a ticket */
 bool at_end;
-bool stands; /* its run() is over: it does not move */
+bool stands; /* G's run() is over: G does not move */
 bool runs = true; /* sched.running */
 
-/* --- what is so */
+/* --- what the properties are about */
 byte in_wait; /* the ticket of its wait; no_ticket: it has none, or there is no wait */
 byte winner = nobody; /* of its wait */
 bool is_over; /* abandon() has returned */
@@ -65,7 +65,7 @@ inline wins(who, ticket) {
 #define wanted(ticket) ((ticket) << 1)
 #endif
 
-/* Who does not win goes to `lost`. */
+/* A waker that does not win goes to `lost`. */
 inline claim(who, ticket) {
 #ifdef MUTANT_without_cas
   if

@@ -1,5 +1,6 @@
 // The poll words through their interleavings: a goroutine that waits, the poller that finds the descriptor ready, a
-// deadline, and somebody who closes it. poll_desc.cpp is compiled into this test, the system's poller is left out.
+// deadline, and a thread that closes the descriptor. poll_desc.cpp is compiled into this test; the system's poller is
+// left out.
 //
 // Kills these mutants (tests/mutants): poll-commit-blind, poll-no-recheck, poll-deadline-seq, poll-drop-notification,
 // poll-old-tag, poll-deadline-published-first.
@@ -28,7 +29,7 @@ void netpoll(nanos, g_list&) noexcept {}
 void netpoll_break() noexcept {}
 }  // namespace weft::rt
 
-// The array of a heap of timers grows by realloc; the linker puts this in between.
+// The array of a timer heap grows by realloc, which the linker redirects to this function.
 constinit bool no_memory = false;
 extern "C" void* __real_realloc(void*, std::size_t);
 extern "C" void* __wrap_realloc(void* at, std::size_t size) { return no_memory ? nullptr : __real_realloc(at, size); }
@@ -51,12 +52,12 @@ void wake_all(g_list& woken) {
   while (G* g = woken.pop_front()) wake(g);
 }
 
-// What sched/io.cpp does: waits until the descriptor is ready, or a reason not to wait.
+// Does what sched/io.cpp does: waits until the descriptor is ready, or until there is a reason not to wait.
 poll_status io_wait(poll_desc* pd, poll_mode m) {
   poll_status s = poll_check(pd, m);
   if (s != poll_status::ok) return s;
   if (poll_prepare_wait(pd, m)) {
-    // On the real thing the goroutine is off its stack when it commits; whoever finds it may wake it at once.
+    // In the real runtime, the goroutine is off its stack when it commits. Whoever finds it may wake it at once.
     ++the_sleeper->sleeps;
     int number = the_sleeper->sleeps;
     if (!poll_commit(pd, m, &the_sleeper->g)) {
@@ -76,7 +77,7 @@ poll_desc* open_one() {
   return pd;
 }
 
-// The poller tells of every byte; the reader takes what is there, and waits if there is nothing. It gets all of them.
+// The poller reports every byte. The reader takes what is there, and waits if there is nothing. It must get all bytes.
 std::string edges(std::uint64_t seed, poll_mode m) {
   interleaving threads(seed);
   sleeper s;
@@ -110,7 +111,7 @@ std::string edges(std::uint64_t seed, poll_mode m) {
 
 enum class end_by { close, deadline, past_deadline, deadline_then_close };
 
-// The reader waits again and again until it is told why not.
+// The reader waits again and again until it is told why it must not.
 std::string ended(std::uint64_t seed, end_by how, bool with_events) {
   interleaving threads(seed);
   auto& random = threads.random();
@@ -142,7 +143,7 @@ std::string ended(std::uint64_t seed, end_by how, bool with_events) {
       wake_all(woken);
     }
     if (how == end_by::deadline) {
-      // Set again, later and then earlier: what the first setting's timer does is stale.
+      // The deadline is set again, later and then earlier: what the timer of the first setting does is stale.
       (void)poll_set_deadline(heap, pd, poll_mode::read, now + 9, woken);
       (void)poll_set_deadline(heap, pd, poll_mode::read, now + 7, woken);
       wake_all(woken);
@@ -254,11 +255,11 @@ TEST_CASE("poll words: a deadline for which there is no memory changes nothing")
     CHECK_THROWS_AS(poll_set_deadline(full, pd, poll_mode::read, deadline, woken), std::bad_alloc);
     no_memory = false;
   };
-  set_in_vain(1000);  // there was none
+  set_in_vain(1000);  // there was no deadline
   CHECK(pd->read.deadline.load(relaxed) == 0);
   CHECK(poll_check(pd, poll_mode::read) == poll_status::ok);
   (void)poll_set_deadline(heap, pd, poll_mode::read, -1, woken);
-  set_in_vain(1000);  // it has passed
+  set_in_vain(1000);  // the deadline has passed
   CHECK(pd->read.deadline.load(relaxed) == -1);
   CHECK(poll_check(pd, poll_mode::read) == poll_status::timed_out);
   (void)poll_set_deadline(heap, pd, poll_mode::read, 10, woken);
@@ -266,7 +267,7 @@ TEST_CASE("poll words: a deadline for which there is no memory changes nothing")
   timer_function f = t->function;
   std::uint64_t seq = t->seq;
   heap.clear();
-  set_in_vain(1000);  // its timer has left the heap, and is about to call its function
+  set_in_vain(1000);  // the deadline's timer has left the heap, and is about to call its function
   CHECK(pd->read.deadline.load(relaxed) == 10);
   f(t, seq, 10);
   CHECK(poll_check(pd, poll_mode::read) == poll_status::timed_out);
@@ -290,7 +291,7 @@ TEST_CASE("poll words: an event of the descriptor's earlier life is dropped") {
   poll_event(again, again->tag(), {true, false, false}, woken);
   CHECK(again->read.word.load(relaxed) == poll_desc::ready);
   CHECK(again->write.word.load(relaxed) == poll_desc::nil);
-  CHECK_FALSE(poll_prepare_wait(again, poll_mode::read));  // the notification that was kept
+  CHECK_FALSE(poll_prepare_wait(again, poll_mode::read));  // takes the notification that was kept
   CHECK(poll_prepare_wait(again, poll_mode::read));
   poll_finish_wait(again, poll_mode::read);
   CHECK(woken.empty());

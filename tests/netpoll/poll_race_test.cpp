@@ -1,5 +1,5 @@
-// The poll word with real threads for ThreadSanitizer: who takes a goroutine sees what it left, and who finds a
-// notification sees what was done before. Kills the mutants poll-*-relaxed.
+// The poll word under ThreadSanitizer, with real threads: a thread that takes a goroutine sees what the goroutine left,
+// and a goroutine that finds a notification sees what was done before. Kills the mutants poll-*-relaxed.
 
 #include "netpoll/poll_desc.hpp"
 #include "tests/support/catch.hpp"
@@ -15,7 +15,7 @@ struct waited {
   G g;
   int value = 0;
 
-  // Relaxed: it orders nothing.
+  // Relaxed, so that it orders nothing.
   std::uintptr_t word() const { return pd.read.word.load(relaxed); }
   G* event() {
     g_list woken;

@@ -1,4 +1,4 @@
-// A goroutine without a guard page is suspended on a stack of its own making. That is no overflow.
+// A goroutine without a guard page is suspended on a stack of its own making. This must not be taken for an overflow.
 #include <cstdio>
 #include <sys/mman.h>
 #include <ucontext.h>

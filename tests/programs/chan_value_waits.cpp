@@ -1,4 +1,5 @@
-// The move constructor of a channel's value runs under the channel's lock: one that waits says so.
+// The move constructor of a channel's value runs under the channel's lock. If it waits, the program ends with a message
+// that says so.
 #include <chrono>
 #include <weft/weft.hpp>
 

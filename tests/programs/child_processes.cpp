@@ -1,4 +1,4 @@
-// system, popen, and fork with exec, from goroutines.
+// Goroutines start children by system, by popen, and by fork with exec.
 #include <cstdio>
 #include <cstdlib>
 #include <string>

@@ -1,5 +1,5 @@
-// Children are started in every way, all at once, from goroutines, foreign threads and threads that a goroutine
-// started, while others allocate and compute. Each child looks at what it inherited.
+// Children are started in every way, all at once, by goroutines and by a thread that a goroutine started, while others
+// allocate. Each child checks what it inherited.
 #include "tests/support/slice.hpp"
 
 #include <csignal>
@@ -27,14 +27,14 @@ int complain(const char* what, long is, long should_be) {
   return 1;
 }
 
-// What a child does; 7 is right.
+// What a child does. Returns 7 if all is right.
 int child(std::uint64_t usual_slice) {
   if (usual_slice != 0 && slice_of_thread() != usual_slice)
     return complain("turn", static_cast<long>(slice_of_thread()), static_cast<long>(usual_slice));
   DIR* d = ::opendir("/proc/self/fd");
   while (const dirent* e = ::readdir(d)) {
     int fd = std::atoi(e->d_name);
-    // popen's pipes and what the caller of this program left open are nobody's fault: weft's own are what counts.
+    // Only weft's own descriptors matter: popen has pipes, and the caller of this program may have left others open.
     char target[64] = {};
     std::string link = "/proc/self/fd/" + std::to_string(fd);
     if (::readlink(link.c_str(), target, sizeof target - 1) > 0 && std::string(target).starts_with("anon_inode:"))
@@ -108,7 +108,7 @@ int main(int argc, char** argv) {
   char self[4096] = {};
   if (::readlink("/proc/self/exe", self, sizeof self - 1) < 0) return 1;
   c.self = self;
-  // At a nice value below zero children have the turns of weft's threads (runtime/time_slice.cpp).
+  // At a nice value below zero, children have the time slices of weft's threads (runtime/time_slice.cpp).
   const std::uint64_t usual = ::getpriority(PRIO_PROCESS, 0) < 0 ? 0 : slice_of_thread();
   c.turn = std::to_string(usual);
 
@@ -119,7 +119,7 @@ int main(int argc, char** argv) {
         for (int i = 0; i < 8; ++i) {
           others.go([&] {
             while (!stop) {
-              auto some = std::make_unique<std::string>(1000, 'x');  // children come to be while malloc is held
+              auto some = std::make_unique<std::string>(1000, 'x');  // so that children start while malloc is locked
               weft::yield();
             }
           });

@@ -1,6 +1,6 @@
-// A deadlock after a wait for a descriptor that its deadline or a close ended: the thread that slept for it in the
-// poller sleeps on, and is no reason to keep silent. In many children, as it takes two threads that go to sleep at a
-// time.
+// A deadlock after a wait for a descriptor that its deadline or a close has ended. The thread that slept for the
+// descriptor in the poller sleeps on, and must not keep the deadlock from being reported. Tried in many children, as
+// two threads have to go to sleep at the same time.
 #include <chrono>
 #include <cstdio>
 #include <sys/wait.h>

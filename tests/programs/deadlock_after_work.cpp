@@ -1,4 +1,4 @@
-// The deadlock comes after timers, blocking calls, descriptors and threads were in use and are no more.
+// The deadlock comes after a sleep, a blocking call, a thread, a timer and set_procs; none of them can still help.
 #include <thread>
 #include <unistd.h>
 #include <weft/weft.hpp>

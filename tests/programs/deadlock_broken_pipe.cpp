@@ -1,4 +1,5 @@
-// The report goes into a pipe that nobody reads any more: no death by SIGPIPE, whatever its disposition.
+// The report goes into a pipe that nobody reads any more. The process must not die by SIGPIPE, whatever its
+// disposition.
 #include <csignal>
 #include <unistd.h>
 #include <weft/weft.hpp>

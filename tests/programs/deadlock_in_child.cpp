@@ -1,4 +1,5 @@
-// The child of a fork() has none of the threads that a run() of its parent left behind, and sees its own deadlock.
+// The child of a fork() has none of the threads that a run() of its parent left behind, and must notice its own
+// deadlock.
 #include <chrono>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Go's TestGoexitDeadlock: main ended itself, and then so did the others.
+// Go's TestGoexitDeadlock: main has ended itself, and then all others have ended.
 #include <weft/weft.hpp>
 
 int main() {

@@ -1,4 +1,4 @@
-// Somebody sleeps in the poller until a timer; then the timer is stopped, and nothing is left to wait for.
+// An M sleeps in the poller until a timer is due. Then the timer is stopped, and nothing is left to wait for.
 #include <unistd.h>
 #include <weft/weft.hpp>
 

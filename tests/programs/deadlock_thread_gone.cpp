@@ -1,4 +1,4 @@
-// Every goroutine sleeps, and a thread that weft did not start could wake one; but it ends without that.
+// Every goroutine sleeps. A thread that weft did not start could wake one, but it ends without doing so.
 #include <thread>
 #include <weft/weft.hpp>
 

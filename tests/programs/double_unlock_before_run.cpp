@@ -1,4 +1,4 @@
-// Misuse before any run(): the report has the trace, too.
+// Misuse before any run(): the report has a trace even then.
 #include "support/unlocks_twice.hpp"
 #include <weft/weft.hpp>
 

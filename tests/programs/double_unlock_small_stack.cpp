@@ -1,4 +1,4 @@
-// The report of misuse finds room on the smallest stack, also for readable names.
+// The report of misuse fits on the smallest stack, even with readable names.
 #include "support/unlocks_twice.hpp"
 #include <weft/weft.hpp>
 

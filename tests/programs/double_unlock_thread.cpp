@@ -1,4 +1,4 @@
-// Misuse on a thread that is no goroutine: the report says which thread, and where.
+// Misuse on a thread that is not a goroutine: the report says which thread it is, and where.
 #include "support/unlocks_twice.hpp"
 #include <pthread.h>
 #include <thread>

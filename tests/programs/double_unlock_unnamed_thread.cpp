@@ -1,5 +1,5 @@
-// Misuse on a thread that a goroutine started: its name is the one that weft gave the goroutine's own thread, which
-// would mislead.
+// Misuse on a thread that a goroutine started. It has inherited the name that weft gave to the goroutine's own thread,
+// which would mislead: the report must not show it.
 #include <thread>
 #include <weft/weft.hpp>
 

@@ -1,4 +1,4 @@
-// As deadlock_broken_pipe, of a dump that was asked for.
+// The same as deadlock_broken_pipe, for a dump that was asked for.
 #include <csignal>
 #include <cstdio>
 #include <unistd.h>

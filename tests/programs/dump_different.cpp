@@ -1,4 +1,4 @@
-// More goroutines with traces of their own than a dump remembers places: each is shown, where it waits.
+// More goroutines with different traces than a dump can remember places: each must be shown where it waits.
 #include <chrono>
 #include <cstdio>
 #include <string>

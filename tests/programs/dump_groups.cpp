@@ -1,4 +1,4 @@
-// Goroutines that wait in the same place are shown once, also if weft came there by different ways.
+// Goroutines that wait in the same place are shown once, even if they got there by different ways inside weft.
 #include <chrono>
 #include <cstdio>
 #include <weft/weft.hpp>

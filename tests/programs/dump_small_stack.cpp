@@ -1,4 +1,4 @@
-// A dump, with names demangled, from a goroutine that has next to no stack left.
+// A dump, with demangled names, made by a goroutine that has next to no stack left.
 #include "support/deep.hpp"
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// main() returns after run(), which left goroutines behind: those that waited, and those that compute for ever.
+// main() returns after run(), which has left goroutines behind: some that waited, and some that compute forever.
 #include "exit/busy.hpp"
 
 int main() {

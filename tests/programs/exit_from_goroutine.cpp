@@ -1,4 +1,4 @@
-// main ended itself, the others go on, and one ends the process: static destructors run.
+// main has ended itself, the others go on, and one of them ends the process: static destructors run.
 #include <cstdio>
 #include <cstdlib>
 #include <weft/weft.hpp>

@@ -1,4 +1,4 @@
-// Like the exception of a thread that is cancelled, that of exit_goroutine has to arrive.
+// Like the exception by which a thread is cancelled, that of exit_goroutine must not be swallowed.
 #include <weft/weft.hpp>
 
 int main() {

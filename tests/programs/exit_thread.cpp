@@ -1,4 +1,4 @@
-// A thread of the program's calls exit() while goroutines are at work.
+// A thread of the program calls exit() while goroutines are at work.
 #include "exit/busy.hpp"
 
 #include <thread>

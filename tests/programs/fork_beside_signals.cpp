@@ -1,4 +1,5 @@
-// fork() after a run(), while the thread that feeds a signal channel is at work: the child finds no lock that it held.
+// fork() after a run(), while the thread that feeds a signal channel is at work: the child must not find a lock that
+// this thread held.
 #include <chrono>
 #include <csignal>
 #include <optional>
@@ -11,7 +12,7 @@ using namespace std::chrono_literals;
 namespace {
 
 int childs_life(const weft::chan<int>& inherited) {
-  ::alarm(20);  // one that hangs ends
+  ::alarm(20);  // ends a child that hangs
   return weft::run([&] {
     auto signals = weft::io::signal_channel({SIGUSR1});
     ::kill(::getpid(), SIGUSR1);

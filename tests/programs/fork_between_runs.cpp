@@ -1,5 +1,5 @@
-// fork() between two run()s: parent and child have a poller each, and signals. What was opened before can be used in
-// both, and closing it in the child takes nothing from the parent.
+// fork() between two run()s: parent and child each have a poller of their own, and signals. What was opened before can
+// be used in both, and closing it in the child takes nothing from the parent.
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -64,7 +64,7 @@ bool signal_comes() {
   return came;
 }
 
-// In parent and child at the same time.
+// Called in parent and child at the same time.
 int both(pair& before) {
   try {
     return weft::run([&] {
@@ -90,7 +90,7 @@ std::size_t threads() {
   return static_cast<std::size_t>(std::distance(begin(all), end(all)));
 }
 
-// The thread that fed signal channels may be on its way out.
+// Waits first until the thread that fed signal channels has ended.
 pid_t fork_when_alone(std::size_t at_first) {
   while (threads() > at_first) ::usleep(1000);
   return ::fork();

@@ -1,4 +1,4 @@
-// A child of fork() that neither execs nor ends, but returns from main: it says so, and does not stay for ever.
+// A child of fork() that neither execs nor ends, but returns from main: it must say so, and must not stay forever.
 #include <cstdio>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// A stray pointer hits the guard page of another goroutine: that one did not overflow its stack.
+// A stray pointer hits the guard page of another goroutine, which must not be blamed for an overflow of its stack.
 #include <chrono>
 #include <cstdint>
 #include <weft/weft.hpp>

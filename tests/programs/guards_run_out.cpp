@@ -1,4 +1,4 @@
-// More stacks than may have a page of their own: the others have canaries, that is said once, and all goes on.
+// More stacks than may have a guard page of their own: the others have canaries. weft says so once, and all goes on.
 #include <weft/weft.hpp>
 
 int main() {

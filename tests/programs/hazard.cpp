@@ -1,5 +1,5 @@
-// WEFT_DEBUG=hazard=1: goroutines change their thread at each suspension, and mutexes of the system that are held
-// across one are reported, once for each place.
+// With WEFT_DEBUG=hazard=1, goroutines change their threads at each suspension, and system mutexes that are held across
+// a suspension are reported, once for each place.
 #include <cstdio>
 #include <mutex>
 #include <pthread.h>
@@ -35,7 +35,7 @@ std::mutex a_mutex;
   }
 }
 
-// How many of n suspensions ended on the thread they began on.
+// Returns how many of n suspensions ended on the thread on which they began.
 template <class F>
 int stayed(int n, F suspend) {
   int same = 0;
@@ -52,7 +52,7 @@ int stayed(int n, F suspend) {
 int main() {
   return weft::run([] {
     weft::spawn({.name = "sleeper"}, [] {
-      volatile int times = 3;  // or the loop is unrolled, and the places are three
+      volatile int times = 3;  // otherwise the loop is unrolled, and there are three places
       for (int i = 0, n = times; i < n; ++i) sleeps_with_a_mutex();
     }).join();
     weft::spawn({.name = "yielder"}, yields_with_a_recursive_mutex).join();

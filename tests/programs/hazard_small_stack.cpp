@@ -1,4 +1,4 @@
-// The report of WEFT_DEBUG=hazard=1, from a goroutine that has next to no stack left.
+// The report of WEFT_DEBUG=hazard=1, made by a goroutine that has next to no stack left.
 #include "support/deep.hpp"
 
 #include <mutex>

@@ -1,4 +1,4 @@
-// WEFT_DEBUG=hogs: who holds its thread for long without announcing it.
+// WEFT_DEBUG=hogs names goroutines that hold their threads for long without announcing it.
 #include <atomic>
 #include <ctime>
 #include <weft/weft.hpp>

@@ -1,4 +1,4 @@
-// Of many that hold their threads, a few are named and the others counted.
+// Of many goroutines that hold their threads, a few are named, and the others are counted.
 #include <ctime>
 #include <weft/weft.hpp>
 

@@ -1,5 +1,5 @@
-// A process in which nothing goes on makes no system call: none of its threads is switched to, for seconds. A thousand
-// goroutines are parked in it, one waits for a connection, and a timer is far away.
+// A process in which nothing happens makes no system call: none of its threads is switched to, for seconds. A thousand
+// goroutines are parked in it, one goroutine waits for a connection, and a timer is far away.
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// How often each thread but this one was switched to.
+// Returns how often each thread was switched to, except for the calling one.
 std::map<std::string, long> switches() {
   std::map<std::string, long> all;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -46,7 +46,7 @@ int main() {
     weft::chan<bool> quiet;
     std::thread watcher([=] {
       bool same = false;
-      // At first there is something left to do, and after some seconds threads that have nothing to do go.
+      // At first there is something left to do, and threads that have nothing to do end only after some seconds.
       for (int i = 0; i < 6 && !same; ++i) {
         auto before = switches();
         std::this_thread::sleep_for(3s);

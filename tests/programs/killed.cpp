@@ -1,4 +1,4 @@
-// A program that is killed at any instant, while it starts, works or ends, leaves no process and no file behind.
+// A program that is killed at any instant, while it starts, works or ends, must leave no process and no file behind.
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -27,7 +27,7 @@ int work() {
   }
 }
 
-// What is wrong, or null.
+// Returns what is wrong, or null.
 const char* killed_after(unsigned microseconds, const fs::path& folder) {
   pid_t child = ::fork();
   if (child == 0) {
@@ -45,7 +45,7 @@ const char* killed_after(unsigned microseconds, const fs::path& folder) {
   if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) return "it ended by itself";
   if (::kill(-child, 0) == 0 || errno != ESRCH) return "a process is left";
   for (const auto& file : fs::directory_iterator(folder)) {
-    bool is_sanitizers = file.path().filename().string().starts_with("tsan.");  // it makes one as the program starts
+    bool is_sanitizers = file.path().filename().string().starts_with("tsan.");  // TSan makes one as the program starts
     if (!is_sanitizers) return "a file is left";
     fs::remove(file);
   }

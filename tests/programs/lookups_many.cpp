@@ -1,4 +1,4 @@
-// Many names are looked up at once, with a resolver that takes its time: not as many threads wait for it. Look-ups that
+// Many names are looked up at once, with a slow resolver: only a limited number of threads wait for it. Look-ups that
 // nobody waits for any more are not made.
 #include <arpa/inet.h>
 #include <atomic>
@@ -19,7 +19,7 @@ std::atomic<int> calls{0}, now{0}, most{0};
 
 }  // namespace
 
-// In the place of the system's.
+// Replaces the C library's.
 extern "C" int getaddrinfo(const char*, const char*, const addrinfo*, addrinfo** found) {
   ++calls;
   int n = ++now;

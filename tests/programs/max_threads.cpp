@@ -1,4 +1,4 @@
-// Every thread there may be is held: that is said once, and it goes on when one comes back.
+// Every thread that weft may have is held: weft says so once, and the program goes on when a thread comes back.
 #include <ctime>
 #include <weft/weft.hpp>
 

@@ -1,4 +1,4 @@
-// No thread beyond the limit can be had, but the one there is runs all that is ready: nothing is said.
+// No thread beyond the limit can be had, but the only one runs all that is ready: weft must say nothing.
 #include <chrono>
 #include <weft/weft.hpp>
 

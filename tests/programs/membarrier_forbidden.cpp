@@ -1,4 +1,5 @@
-// A program that forbids itself, once it runs, what weft found at its start: it is told so when a P has to be taken.
+// A program forbids itself membarrier after weft has found, at start-up, that it works. weft must say so when it has to
+// take a P.
 #include <cerrno>
 #include <chrono>
 #include <cstdio>

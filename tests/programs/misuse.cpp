@@ -1,4 +1,5 @@
-// What nobody may do, each in a process of its own: it ends at once, and says what was done to what, and by whom.
+// What nobody may do, each case in a process of its own: the process must end at once, and say what was done to what,
+// and by whom.
 #include <cstdio>
 #include <memory>
 #include <mutex>

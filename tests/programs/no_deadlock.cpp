@@ -1,4 +1,4 @@
-// Every goroutine sleeps, but something can wake one: no report.
+// Every goroutine sleeps, but something can wake one: there must be no report.
 #include <csignal>
 #include <thread>
 #include <unistd.h>
@@ -16,7 +16,7 @@ int main() {
     });
     c.recv();
 
-    weft::go([=] {  // one nobody announced
+    weft::go([=] {  // a blocking call that nobody announced
       ::usleep(20000);
       c.send(1);
     });

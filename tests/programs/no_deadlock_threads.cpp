@@ -1,5 +1,5 @@
-// Whoever wakes the only goroutine is a thread that lives just for that, and others end at that moment: the check must
-// not miss the one that is still to come.
+// A thread that lives just for that wakes the only goroutine, while another thread ends at that moment. The deadlock
+// check must not miss the thread that is still to come.
 #include <memory>
 #include <thread>
 #include <weft/weft.hpp>

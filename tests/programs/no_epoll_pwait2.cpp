@@ -1,5 +1,5 @@
-// A kernel before 5.11 does not know epoll_pwait2: a blocked poll ends at whole milliseconds. Nothing is early, and
-// nothing late by more than a few of these. Here a filter forbids the call.
+// Kernels before 5.11 do not have epoll_pwait2, so a blocked poll ends at whole milliseconds. Nothing may be early, and
+// nothing late by more than a few milliseconds. Here a filter forbids the call.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -18,7 +18,7 @@ using clk = std::chrono::steady_clock;
 
 namespace {
 
-// Half of the times: on a loaded machine some are later.
+// The median: on a loaded machine some are later.
 clk::duration median(std::vector<clk::duration>& d) {
   std::nth_element(d.begin(), d.begin() + static_cast<std::ptrdiff_t>(d.size() / 2), d.end());
   return d[d.size() / 2];

@@ -1,4 +1,4 @@
-// What was printed to a stdout that is a pipe, and so lies in a buffer, is there when weft ends the process.
+// What was printed to a stdout that is a pipe is still in a buffer. It must be written when weft ends the process.
 #include <csignal>
 #include <cstdio>
 #include <string>

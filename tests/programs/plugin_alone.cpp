@@ -1,5 +1,5 @@
-// A program that knows nothing of weft; its plugin brings it along. The plugin goes, weft stays: what it has installed,
-// like the handler of SIGSEGV, can be called at any time.
+// A program that knows nothing of weft; its plugin brings it along. When the plugin is unloaded, weft stays: what it
+// has installed, such as the handler of SIGSEGV, can be called at any time.
 #include "plugin/plugin.hpp"
 
 #include <csignal>

@@ -14,7 +14,7 @@ int main(int, char** argv) {
         while (weft::num_goroutines() > 1) weft::yield();
       }
       if (plugin::is_loaded(path)) return 2;
-      weft::sleep(std::chrono::microseconds(300));  // nothing of it runs any more
+      weft::sleep(std::chrono::microseconds(300));  // none of the plugin's code runs any more
     }
     return 12;
   });

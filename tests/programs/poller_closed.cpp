@@ -1,4 +1,5 @@
-// A program that closes every descriptor it does not know, as daemons do: it is told so, and does not spin or hang.
+// A program closes every descriptor that it does not know, as daemons do, and so the poller. weft must say so, and must
+// not spin or hang.
 #include <chrono>
 #include <unistd.h>
 #include <weft/weft.hpp>

@@ -1,4 +1,4 @@
-// Closing everything before exec() is what services do to begin anew: they get there.
+// Services close everything before exec(), to begin anew. They must get as far as exec().
 #include <chrono>
 #include <cstdio>
 #include <unistd.h>

@@ -49,8 +49,8 @@ int main() {
     if (sum != 210) return 1;
     if (weft::num_goroutines() != 0 || weft::procs() != 0) return 2;
   }
-  // Mappings come and go with malloc; but one for a few runs, as for a stack left behind, would be too many. Under
-  // ThreadSanitizer a stack has mappings of its own, and goroutines that are about to end when run() does are many.
+  // Mappings come and go with malloc. But one more for every few runs, as for a stack left behind, would be too many.
+  // Under ThreadSanitizer, a stack has mappings of its own, and many goroutines are about to end when run() does.
   state last = state::now();
 #if defined(__SANITIZE_THREAD__)
   last.maps = first.maps;

@@ -1,4 +1,5 @@
-// The world cannot be stopped for the trace as long as that goroutine computes. The others go on, and so does the end.
+// While a goroutine computes under no_preemption, the world cannot be stopped for the trace. The others must go on, and
+// run() must end.
 #include <atomic>
 #include <stdlib.h>
 #include <weft/weft.hpp>

@@ -1,6 +1,6 @@
-// Handlers that were installed during a run() and pass on what they get to the one that was there, which was weft's: a
-// fault that is nobody's comes to an end also after later run()s, in each of which one of them was installed again. One
-// that was left by a jump before changes nothing.
+// Handlers that were installed during a run(), and that pass what they get on to the handler that they found, which was
+// weft's. A fault that nobody handles must come to an end, also after later run()s, in each of which one of the
+// handlers was installed again. A handler that was left by a jump before must change nothing.
 #include <atomic>
 #include <csetjmp>
 #include <csignal>
@@ -17,7 +17,7 @@ thread_local sigjmp_buf out;
 thread_local bool wants_out = false;
 
 void pass_on(const struct sigaction& to, int signal, siginfo_t* info, void* context) {
-  if (firsts + seconds > 100) _exit(77);  // round in circles
+  if (firsts + seconds > 100) _exit(77);  // the handlers call each other in a circle
   if (to.sa_flags & SA_SIGINFO) {
     to.sa_sigaction(signal, info, context);
   } else if (to.sa_handler == SIG_DFL) {
@@ -55,7 +55,7 @@ void fault(std::uintptr_t at) {
   *nowhere = 1;
 }
 
-// A goroutine does not leave its thread in here.
+// A goroutine does not leave its thread in here, so it may use thread_local variables.
 void fault_that_is_left(std::uintptr_t at) {
   wants_out = true;
   if (sigsetjmp(out, 1) == 0) fault(at);
@@ -69,12 +69,12 @@ void faults_that_are_left(std::uintptr_t at) {
 }  // namespace
 
 int main() {
-  std::signal(SIGSEGV, SIG_DFL);  // AddressSanitizer has one of its own
+  std::signal(SIGSEGV, SIG_DFL);  // AddressSanitizer has installed one of its own
   weft::run([] { install(first, &before_first); });
   weft::run([] { install(second, &before_second); });
   weft::run([] {
     faults_that_are_left(16);
-    std::thread t(faults_that_are_left, 32);  // elsewhere, or it is a race
+    std::thread t(faults_that_are_left, 32);  // at another address, or it is a data race
     faults_that_are_left(16);
     t.join();
   });

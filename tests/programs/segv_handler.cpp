@@ -1,4 +1,4 @@
-// A fault that is no overflow goes to the handler that was there.
+// A fault that is not a stack overflow goes to the handler that was installed before.
 #include <csignal>
 #include <cstdio>
 #include <unistd.h>

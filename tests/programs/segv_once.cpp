@@ -1,4 +1,5 @@
-// A handler that asked to be called once, with another signal blocked meanwhile, is called so; then the default.
+// A handler that asked to be called once, with another signal blocked meanwhile, is called like that; the next fault
+// has the default action.
 #include <csignal>
 #include <cstdint>
 #include <string>

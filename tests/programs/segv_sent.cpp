@@ -1,4 +1,5 @@
-// A SIGSEGV that was sent, and no fault, is passed on, too: nothing happens a second time by itself.
+// A SIGSEGV that was sent, and is not a fault, must be passed on, too: unlike a fault, it does not happen a second time
+// by itself.
 #include <csignal>
 #include <cstdio>
 #include <weft/weft.hpp>

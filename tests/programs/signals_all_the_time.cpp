@@ -1,4 +1,5 @@
-// A signal every 200 µs, without SA_RESTART: no call of weft's ends by it, nothing is lost, no sleep is cut short.
+// A signal arrives every 200 µs, without SA_RESTART: no call of weft's may end because of it, nothing may be lost, and
+// no sleep be cut short.
 #include <array>
 #include <atomic>
 #include <chrono>

@@ -1,4 +1,5 @@
-// What a parent blocked stays blocked in the programs it executes. A signal channel receives it all the same.
+// A signal that a parent has blocked stays blocked in the programs that it executes. A signal channel receives it
+// nevertheless.
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -14,7 +15,7 @@ int main() {
   ::sigprocmask(SIG_BLOCK, &blocked, nullptr);
   return weft::run([] {
     auto terminate = weft::io::signal_channel({SIGTERM});
-    auto user = weft::io::signal_channel({SIGUSR1});  // the thread is there already
+    auto user = weft::io::signal_channel({SIGUSR1});  // the thread that feeds channels exists already
     ::kill(::getpid(), SIGUSR1);
     int number = 0;
     if (user.recv_for(number, 5s) != weft::recv_result::value || number != SIGUSR1) return 1;
@@ -22,7 +23,7 @@ int main() {
     ::kill(::getpid(), SIGTERM);
     if (terminate.recv_for(number, 5s) != weft::recv_result::value || number != SIGTERM) return 3;
     weft::io::stop_signals(terminate);
-    // The thread that ends and the one that begins meet.
+    // The feeding thread of one channel ends while that of the next one begins.
     for (int i = 0; i < 2000; ++i) {
       weft::io::stop_signals(weft::io::signal_channel({SIGTERM}));
       auto next = weft::io::signal_channel({SIGUSR1});

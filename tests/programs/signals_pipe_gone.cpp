@@ -1,4 +1,5 @@
-// Who closes all descriptors closes the pipe of the signal channels, too: that is said, and costs no more.
+// A program that closes all descriptors closes the pipe of the signal channels, too. weft must say so, and must not use
+// up the processor.
 #include <chrono>
 #include <csignal>
 #include <ctime>

@@ -1,4 +1,4 @@
-// While a channel has SIGQUIT there is no dump; when it is stopped, run() has it again.
+// While a channel has SIGQUIT, there is no dump. When the channel is stopped, run() has the signal again.
 #include <csignal>
 #include <cstdio>
 #include <weft/weft.hpp>

@@ -1,10 +1,11 @@
-// With sigquit_dump = false the disposition stays what it was, and after run() it is that again.
+// After a run(), the disposition of SIGQUIT is what it was before. With sigquit_dump = false, it stays so during the
+// run().
 #include <csignal>
 #include <unistd.h>
 #include <weft/weft.hpp>
 
 int main() {
-  ::signal(SIGQUIT, SIG_DFL);  // shells ignore it for what they run in the background
+  ::signal(SIGQUIT, SIG_DFL);  // shells make programs in the background ignore it
   weft::run([] {});
   struct sigaction now {};
   ::sigaction(SIGQUIT, nullptr, &now);

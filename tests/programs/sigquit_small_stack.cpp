@@ -1,4 +1,4 @@
-// Threads have small stacks by default, as after `ulimit -s 16`.
+// A dump on SIGQUIT when threads have small stacks by default, as after `ulimit -s 16`.
 #include <csignal>
 #include <pthread.h>
 #include <unistd.h>

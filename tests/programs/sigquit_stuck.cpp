@@ -1,5 +1,5 @@
-// A thread that is stuck in the runtime, so that the world cannot be stopped: SIGQUIT shows what can be shown all the
-// same, and ends the process.
+// A thread is stuck in the runtime, so the world cannot be stopped. SIGQUIT must show what can be shown nevertheless,
+// and end the process.
 #include "sched/enter.hpp"
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// The usual way to have one thread take the signals: all are blocked before the others are started.
+// A stack overflow while all signals are blocked: programs that have one thread take the signals block them before they
+// start other threads.
 #include "tests/support/endless.hpp"
 
 #include <csignal>

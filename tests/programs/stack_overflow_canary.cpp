@@ -1,2 +1,2 @@
-// As on a kernel that can do no better than canary: still caught, and the right goroutine named.
+// As on a kernel that can do no better than canaries: the overflow is still caught, and the right goroutine named.
 #include "stack_overflow.cpp"

@@ -1,11 +1,11 @@
-// Without a guard page: an overflow that came back in time is noticed when the goroutine yields.
+// Without a guard page: an overflow that has come back in time is noticed when the goroutine yields.
 #include <cstdint>
 #include <cstring>
 #include <weft/weft.hpp>
 
 namespace {
 
-// A bit more than a stack, and less than a page more.
+// A bit more than a stack, but less than a page more.
 constexpr std::uintptr_t deep_enough = 256 * 1024 + 256;
 
 __attribute__((noinline)) int down(std::uintptr_t from) {

@@ -1,4 +1,4 @@
-// The report of a stack overflow where the address space is used up.
+// The report of a stack overflow when the address space is used up.
 #include "tests/support/endless.hpp"
 
 #include <cstdlib>

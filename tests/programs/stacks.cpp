@@ -1,4 +1,4 @@
-// How much of their stacks goroutines used, by where they were started.
+// The report of how much of their stacks goroutines have used, by where they were started.
 #include <cstring>
 #include <weft/weft.hpp>
 

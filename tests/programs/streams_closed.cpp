@@ -1,4 +1,5 @@
-// A program that begins without stdin, stdout and stderr opens its own in their places: weft has none of these numbers.
+// A program that begins without stdin, stdout and stderr opens its own in their places. weft must not have taken these
+// numbers.
 #include <csignal>
 #include <cstdio>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// A timer's memory is overwritten while the runtime has it in a heap.
+// A timer's memory is overwritten while the runtime has the timer in a heap: weft must notice the illegal state.
 #include "api/src/support.hpp"
 #include "sched/timing.hpp"
 

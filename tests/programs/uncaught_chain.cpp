@@ -1,4 +1,5 @@
-// A handler that calls the one it found, as those of crash reporters do, and stays over the next run().
+// A terminate handler that calls the one it found, as crash reporters do, and that is still installed at the next
+// run().
 #include <cstdio>
 #include <exception>
 #include <weft/weft.hpp>

@@ -1,4 +1,4 @@
-// A task that nobody can join any more.
+// The exception of a task that nobody can join any more.
 #include <stdexcept>
 #include <weft/weft.hpp>
 

@@ -1,4 +1,4 @@
-// The exception of a task that had failed before it was detached: by the name of the one that threw.
+// The exception of a task that had failed before it was detached is reported with the name of the goroutine that threw.
 #include <weft/weft.hpp>
 
 int main() {

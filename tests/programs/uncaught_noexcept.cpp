@@ -1,4 +1,4 @@
-// What ends at a noexcept is reported once, and then the program's own handler is called.
+// An exception that ends at a noexcept is reported once, and then the program's own handler is called.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>

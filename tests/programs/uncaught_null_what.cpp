@@ -1,4 +1,4 @@
-// An exception that has nothing to say.
+// An exception whose what() returns null.
 #include <cstdlib>
 #include <exception>
 #include <weft/weft.hpp>
@@ -10,7 +10,7 @@ struct silent : std::exception {
 }  // namespace
 
 int main() {
-  std::set_terminate(std::abort);  // the system's would print its what(), too
+  std::set_terminate(std::abort);  // the default handler would print its what(), too
   return weft::run([] {
     weft::spawn([] { throw silent(); }).detach();
     weft::chan<int>().recv();

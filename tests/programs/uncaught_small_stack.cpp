@@ -1,4 +1,4 @@
-// An exception that nobody catches, of a goroutine that has next to no stack left: it is that which is reported.
+// An uncaught exception in a goroutine that has next to no stack left: the exception is reported, not an overflow.
 #include "support/deep.hpp"
 
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// A stop callback is called by a noexcept function of the standard library: what it throws is reported nevertheless.
+// A stop callback is called by a noexcept function of the standard library. What it throws is reported nevertheless.
 #include <stdexcept>
 #include <stop_token>
 #include <weft/weft.hpp>

@@ -1,4 +1,4 @@
-// What was thrown is no std::exception, from a function that a timer started.
+// A function that a timer started throws something that is not a std::exception.
 #include <weft/weft.hpp>
 
 namespace strange {

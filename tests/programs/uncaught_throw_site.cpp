@@ -1,4 +1,5 @@
-// The report of an uncaught exception shows where it was thrown, and std::terminate comes before anything is unwound.
+// The report of an uncaught exception shows where it was thrown, and std::terminate is called before anything is
+// unwound.
 #include <cstdio>
 #include <stdexcept>
 #include <weft/weft.hpp>

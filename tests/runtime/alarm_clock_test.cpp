@@ -1,4 +1,4 @@
-// The alarm: who wakes its sleeper, when, and that nobody takes a wake-up back that is not his.
+// The alarm: who wakes its sleeper, and when; and that no thread takes back a wake-up that is not its own.
 //
 // Kills these mutants (tests/mutants): alarm-*.
 
@@ -25,7 +25,7 @@ struct with_descriptor : alarm_clock {
 constexpr nanos late = 10 * second;
 nanos in(nanos d) { return nanotime() + d; }
 
-// Called in the middle of ring_at and ring_no_more, before they set the timer.
+// The alarm to wake in the middle of ring_at and ring_no_more, before they set the timer.
 std::atomic<alarm_clock*> woken_meanwhile{nullptr};
 
 }  // namespace
@@ -52,7 +52,7 @@ TEST_CASE("alarm: it rings in time, and no more once it was taken back") {
   CHECK_FALSE(a.sleep_until(in(5 * millisecond)));
   a.ring_at(in(millisecond));  // the last one counts
   CHECK(a.sleep_until(in(late)));
-  CHECK_FALSE(a.sleep_until(in(5 * millisecond)));  // once
+  CHECK_FALSE(a.sleep_until(in(5 * millisecond)));  // it rings only once
 }
 
 TEST_CASE("alarm: a wake-up that comes before the sleep ends it, once") {
@@ -66,7 +66,7 @@ TEST_CASE("alarm: a wake-up that comes before the sleep ends it, once") {
   CHECK_FALSE(a.sleep_until(0));
 }
 
-// T2.
+// T2. A wake-up comes in the middle of ring_at and of ring_no_more, just before they set the timer.
 TEST_CASE("alarm: whoever sets a time, or takes it back, takes back no wake-up") {
   for (int i = 0; i < 100; ++i) {
     with_descriptor a;
@@ -99,14 +99,14 @@ TEST_CASE("alarm: errno stays, also if somebody closed the descriptor, and then 
   CHECK_FALSE(a.ring_at(in(second)));
   a.ring_no_more();
   CHECK(errno == 7);
-  CHECK(a.sleep_until(in(late)));  // that wake-up
+  CHECK(a.sleep_until(in(late)));  // by the wake-up above
   nanos before = nanotime();
   static_cast<void>(a.sleep_until(before + 5 * millisecond));
   CHECK(nanotime() - before >= 4 * millisecond);
 }
 
 TEST_CASE("alarm: it says if its sleeper cannot hear it") {
-  int zero = ::open("/dev/zero", O_RDONLY | O_CLOEXEC);  // always readable, and no timer
+  int zero = ::open("/dev/zero", O_RDONLY | O_CLOEXEC);  // always readable, but not a timer
   alarm_clock a;
   a.use(zero);
   nanos before = nanotime();

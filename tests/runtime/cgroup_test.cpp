@@ -1,4 +1,4 @@
-// The quota as it is found in folders made for it.
+// The CPU quota that is found in folders made for these tests.
 
 #include "runtime/cgroup.hpp"
 #include "runtime/cpus.hpp"
@@ -48,7 +48,7 @@ class canned {
   std::string root_;
 };
 
-// The quota with cgroup v2 and this in cpu.max.
+// Returns the quota with cgroup v2 and `text` in cpu.max.
 unsigned with_cpu_max(const std::string& text) {
   return canned()
       .file("/proc/self/cgroup", "0::/a\n")
@@ -132,7 +132,7 @@ TEST_CASE("cgroup: missing files") {
   CHECK(canned().quota() == 0);
   CHECK(canned().file("/proc/self/cgroup", "0::/a\n").quota() == 0);
   CHECK(canned().file("/proc/self/mountinfo", mount_v2).file("/sys/fs/cgroup/cpu.max", "100000 100000\n").quota() == 0);
-  // Without mountinfo: where it is on most systems.
+  // Without mountinfo, cgroups are looked for where most systems have them.
   CHECK(canned().file("/proc/self/cgroup", "0::/a\n").file("/sys/fs/cgroup/a/cpu.max", "200000 100000\n").quota() == 2);
   CHECK(canned().file("/proc/self/cgroup", "3:cpu:/a\n").v1("/sys/fs/cgroup/cpu/a", "200000", "100000").quota() == 2);
 }
@@ -148,14 +148,14 @@ TEST_CASE("cgroup: garbage instead of the list of cgroups and mounts") {
 }
 
 TEST_CASE("cgroup: namespaces and containers see a part of the hierarchy") {
-  // A container that has its own folder mounted, and sees the host's path.
+  // A container that has its own folder mounted, but sees the host's path.
   canned docker;
   docker.file("/proc/self/cgroup", "0::/docker/abc\n")
       .file("/proc/self/mountinfo", "30 23 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup ro\n")
       .file("/sys/fs/cgroup/cpu.max", "200000 100000\n");
   CHECK(docker.quota() == 2);
 
-  // A folder below that.
+  // A folder below that one.
   canned below;
   below.file("/proc/self/cgroup", "0::/docker/abc/worker\n")
       .file("/proc/self/mountinfo", "30 23 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup ro\n")
@@ -171,7 +171,7 @@ TEST_CASE("cgroup: namespaces and containers see a part of the hierarchy") {
       .file("/sys/fs/cgroup/cpu.max", "300000 100000\n");
   CHECK(beside.quota() == 3);
 
-  // A namespace of its own, seen from outside of its root: no way out of what is mounted.
+  // A process outside of the root of its namespace: its path must not lead out of what is mounted.
   canned outside;
   outside.file("/proc/self/cgroup", "0::/../../other\n")
       .file("/proc/self/mountinfo", mount_v2)

@@ -1,4 +1,4 @@
-// The clock for deadlines beside the real one.
+// The clock for deadlines, compared with the real one.
 
 #include "runtime/deadline_clock.hpp"
 #include "tests/support/catch.hpp"
@@ -28,7 +28,7 @@ TEST_CASE("deadline clock: right beside the thread's own looks at the clock") {
   for (int i = 0; i < 300'000; ++i) {
     const nanos before = nanotime();
     const nanos now = clock.now();
-    const nanos after = nanotime() + 100;  // else a look interrupted for that long passes for one that was not
+    const nanos after = nanotime() + 100;  // a look interrupted for that long may pass for one that was not
     behind += now < before;
     ahead += now > after;
     back += now < earlier;
@@ -68,7 +68,7 @@ TEST_CASE("deadline clock: goes on by the counter") {
     const nanos quarter = clock.at(count + cpu_tick_rate.span / 4) - first;
     went_on += quarter >= 248 && quarter <= 252;
   }
-  CHECK(went_on >= 100);  // at the others it was time to look again, or the thread was interrupted
+  CHECK(went_on >= 100);  // in other rounds it was time to look again, or the thread was interrupted
 }
 
 TEST_CASE("deadline clock: looks again when the span is over, and when the counter was set back") {
@@ -76,7 +76,7 @@ TEST_CASE("deadline clock: looks again when the span is over, and when the count
   deadline_clock clock;
   const std::uint64_t count = cpu_ticks(), span = cpu_tick_rate.span;
   for (std::uint64_t c : {count, count + span, count + 1000 * span, count, count / 2, std::uint64_t{1}}) {
-    wait_for_a_while();  // it would be behind, had it gone on from the last look
+    wait_for_a_while();  // had the clock gone on from its last look, it would be behind
     const nanos before = nanotime();
     const nanos now = clock.at(c);
     CHECK(now >= before);
@@ -100,7 +100,7 @@ TEST_CASE("deadline clock: does not go back when it looks again") {
   for (int i = 0; i < 1000; ++i) {
     (void)clock.now();
     const std::uint64_t count = cpu_ticks();
-    // The counter says that half a microsecond has passed, and then that it was set back; and hardly any time has
+    // The counter says that half a microsecond has passed, and then that it was set back. In fact, hardly any time has
     // passed.
     const nanos later = clock.at(count + cpu_tick_rate.span / 2);
     back += clock.at(count - 1'000'000) < later;

@@ -1,5 +1,5 @@
-// What a dump relies on (G::set_state), with real threads for ThreadSanitizer: a thread without a P suspends its
-// goroutine while the world stands still. Kills the mutant g-state-relaxed there.
+// What a dump relies on (G::set_state), under ThreadSanitizer, with real threads: a thread without a P suspends its
+// goroutine while the world stands still. Kills the mutant g-state-relaxed.
 
 #include "runtime/g.hpp"
 #include "tests/support/catch.hpp"

@@ -1,5 +1,5 @@
-// The lock with real threads for ThreadSanitizer: plain data under it, taken at once, while spinning, and after a
-// sleep. Kills the mutants lock-release-relaxed, lock-acquire-relaxed, lock-try-relaxed, lock-spin-relaxed,
+// The lock under ThreadSanitizer, with real threads, guards plain data. It is taken at once, while spinning, and after
+// a sleep. Kills the mutants lock-release-relaxed, lock-acquire-relaxed, lock-try-relaxed, lock-spin-relaxed,
 // lock-sleep-relaxed.
 
 #include "runtime/lock.hpp"
@@ -12,19 +12,19 @@ using namespace weft::rt;
 
 namespace {
 
-// Relaxed throughout: these order nothing.
+// Relaxed throughout, so that it orders nothing.
 template <class T>
 void wait_for(const atomic<T>& what, T value) {
   for (int n = 1; what.load(relaxed) != value; ++n) {
     if (n % 1000 != 0) {
-      cpu_relax();  // a yield takes longer than the other spins for the lock
+      cpu_relax();  // mostly: a yield takes longer than the other thread spins for the lock
     } else {
       std::this_thread::yield();
     }
   }
 }
 
-// One thread holds the lock until another wants it, and for delay(i) longer.
+// One thread holds the lock until the other one wants it, and for delay(i) longer.
 template <class Delay>
 void hand_over(int times, Delay delay) {
   lock l(lock_rank::leaf);

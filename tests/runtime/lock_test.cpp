@@ -1,5 +1,5 @@
-// The low-level lock and the note through their interleavings, with a modelled futex: who sleeps on it runs on only
-// when it is woken, so a lost wake-up is a deadlock. Kills the mutant lock-wakes-nobody.
+// The low-level lock and the note through their interleavings, with a modelled futex: a thread that sleeps runs on only
+// when it is woken, so a lost wake-up shows as a deadlock. Kills the mutant lock-wakes-nobody.
 
 #include "runtime/lock.hpp"
 #include "runtime/note.hpp"

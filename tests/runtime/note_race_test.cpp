@@ -1,5 +1,5 @@
-// The note with real threads for ThreadSanitizer: what was written before wakeup() is read after the sleep, each time
-// that the note is used. Kills the mutants note-wakeup-relaxed, note-sleep-relaxed, note-until-relaxed and
+// The note under ThreadSanitizer, with real threads: what was written before wakeup() can be read after the sleep, each
+// time that the note is used. Kills the mutants note-wakeup-relaxed, note-sleep-relaxed, note-until-relaxed and
 // note-late-relaxed.
 
 #include "runtime/note.hpp"
@@ -11,7 +11,7 @@ using namespace weft::rt;
 
 namespace {
 
-// Hands a value over, again and again; `sleep` is the sleep of who takes it.
+// Hands a value over, again and again. The thread that takes it sleeps by `sleep`.
 template <class Sleep>
 void hand_over(Sleep sleep) {
   constexpr int times = 500;

@@ -19,7 +19,7 @@ struct item {
 
 using pool = slab_pool<item>;
 
-// The number says which; `firsts` counts those that were never there before.
+// Makes an item with this number. *firsts counts the items whose memory was never used before.
 item* make(pool& p, std::uint64_t number, std::size_t* firsts = nullptr) {
   return p.make([&](void* at, bool first) {
     if (first && firsts) ++*firsts;
@@ -74,7 +74,7 @@ TEST_CASE("slab pool: a block loses its memory when all its items are free, and 
   static pool p;
   constexpr std::size_t n = 1000;
   std::vector<item*> items = make_many(p, n);
-  // All but one: its block stays as it is.
+  // All items but one are put back: the block of that one stays as it is.
   item* kept = items[n / 2];
   std::erase(items, kept);
   p.put(items.data(), items.size());
@@ -84,7 +84,7 @@ TEST_CASE("slab pool: a block loses its memory when all its items are free, and 
     CHECK(forgotten.insert(i).second);
   });
   CHECK(kept->number == n / 2 + 1);
-  // A block has 85. What was forgotten reads as zeros; what is free still was not, and nothing is both.
+  // A block has 85 items. Those that were forgotten read as zeros, those that are still free do not, and none is both.
   CHECK(forgotten.size() + p.free_count() == n - 1);
   CHECK(forgotten.size() >= n - 2 * 85);
   CHECK(p.free_count() > 0);
@@ -98,7 +98,7 @@ TEST_CASE("slab pool: a block loses its memory when all its items are free, and 
   }
   std::size_t firsts = 0;
   for (std::size_t i = 0; i < forgotten.size(); ++i) CHECK(forgotten.contains(make(p, 1, &firsts)));
-  // The last block was not cut to its end before.
+  // The last block had not been cut to its end before.
   CHECK(firsts <= 85);
   CHECK(count(p) == n);
 }

@@ -36,7 +36,7 @@ TEST_CASE("stack: slots are an odd number of pages apart, and no smaller than as
     std::vector<stack*> stacks = take(c, 4);
     for (std::size_t i = 0; i < stacks.size(); ++i) {
       const stack* s = stacks[i];
-      // All but the colour, less than a page.
+      // As large as asked for, except for the colour, which is less than a page.
       CHECK(address(s->hi) - address(s->lo) + page > stack_size_of(c));
       if (i == 0) continue;
       std::uintptr_t apart = address(s->lo) - address(stacks[i - 1]->lo);
@@ -90,14 +90,14 @@ std::vector<std::byte*> lowest_of(const std::vector<stack*>& stacks) {
   return out;
 }
 
-// Every page of them is in memory.
+// Brings every page of these stacks into memory.
 void touch(const std::vector<stack*>& stacks) {
   for (stack* s : stacks) {
     for (std::byte* at = s->lo; at < s->hi; at += page) *at = std::byte{1};
   }
 }
 
-// A cold stack's header is gone with its memory.
+// True if the stack has lost its memory. Asks the kernel, as the header of a cold stack is gone with its memory.
 bool is_cold(const std::byte* lo) {
   unsigned char in_memory = 0;
   REQUIRE(::mincore(const_cast<std::byte*>(lo), page, &in_memory) == 0);
@@ -108,7 +108,7 @@ std::size_t cold(const std::vector<std::byte*>& lowest) {
   return static_cast<std::size_t>(std::count_if(lowest.begin(), lowest.end(), is_cold));
 }
 
-// The interval ends, and what may be cooled in the next is.
+// Ends the interval, and cools all that may be cooled in the next one.
 void pass_interval() {
   stack_begin_interval();
   while (stack_cool_some()) {}
@@ -128,11 +128,11 @@ TEST_CASE("stack: half of those that lay free for an interval lose their memory 
   CHECK(cold(lowest) == 0);  // all are used
   stack_put(c, all.data(), n);
   pass_interval();
-  CHECK(cold(lowest) == 0);  // for some of the interval
+  CHECK(cold(lowest) == 0);  // they were used for part of the interval
   std::size_t left = n;
   while (left > 0) {
     CAPTURE(left);
-    // Some of those that are free are used again, which the last is enough to tell.
+    // Some of those that are free are used again.
     const std::size_t again = std::min(left, used);
     std::vector<stack*> some = take(c, again);
     stack_put(c, some.data(), again);
@@ -145,7 +145,7 @@ TEST_CASE("stack: half of those that lay free for an interval lose their memory 
   CHECK(left == used);
   CHECK(stack_in_use(c) == 0);
 
-  // They are stacks as ever.
+  // They can be used as ever.
   all = take(c, n);
   touch(all);
   CHECK(std::set<stack*>(all.begin(), all.end()).size() == n);
@@ -173,7 +173,7 @@ TEST_CASE("stack: who uses stacks in an interval before others are cooled, finds
     if (used.empty()) used = lowest_of(some);
     stack_put(c, some.data(), wave);
     while (stack_cool_some()) {}
-    CHECK(cold(used) == 0);  // always the same ones
+    CHECK(cold(used) == 0);  // the same stacks are used each time
     const std::size_t now = n - cold(lowest);
     if (i > 0 && left > wave) CHECK(left - now == std::min(left - wave, std::max((left - wave) / 2, std::size_t{64})));
     left = now;

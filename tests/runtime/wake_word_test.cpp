@@ -1,5 +1,5 @@
-// The wake word of a G: of all who would end a wait exactly one wins, and who comes late for an earlier wait never
-// does.
+// The wake word of a G: of all parties that want to end a wait exactly one wins, and a party that comes late, for an
+// earlier wait, never does.
 //
 // Kills these mutants (tests/mutants): wake-any-ticket, wake-without-cas, wake-same-number.
 
@@ -16,7 +16,7 @@ using weft::test::seeds;
 
 namespace {
 
-// A goroutine that waits several times; each wait can be ended by `parties`, which may come late, and, when `gives_up`,
+// A goroutine waits several times. Each wait can be ended by `parties` wakers, which may come late, and, if `gives_up`,
 // by the goroutine itself (a time limit).
 std::string waits_and_wakers(std::uint64_t seed, int parties, bool gives_up) {
   constexpr int waits = 4;

@@ -1,4 +1,4 @@
-// Coming back by a jump is, to whoever called, a return (runtime/way_back.hpp).
+// To the caller, coming back by a jump is the same as a return (runtime/way_back.hpp).
 
 #include "runtime/way_back.hpp"
 #include "tests/support/catch.hpp"
@@ -13,7 +13,8 @@ namespace {
 
 enum class answer : std::uint8_t { one = 1, other = 200 };
 
-// Who left would have returned to below, to above, or to where this returns.
+// Where the goroutine that left the thread last would have returned to: to an address below the one to which this
+// returns, above it, or to the same.
 enum class noted { below, above, here };
 constexpr std::array all{noted::below, noted::above, noted::here};
 
@@ -22,10 +23,10 @@ constexpr std::array all{noted::below, noted::above, noted::here};
   return n == noted::below ? nullptr : reinterpret_cast<const void*>(UINTPTR_MAX);
 }
 
-// The last thing that it does: a jump.
+// Calls come_back last: the compiler makes a jump of it.
 [[gnu::noinline]] answer last(noted n, answer a) { return come_back(address(n), a); }
 
-// More comes after it: it is called.
+// Does more after come_back: the compiler makes a call of it.
 [[gnu::noinline]] int more(noted n, bool b) { return (come_back(address(n), b) ? 10 : 20) + 1; }
 
 [[gnu::noinline]] const int* throw_unless_zero(noted n, const int* p) {

@@ -1,4 +1,4 @@
-// Writing what the runtime has to say (runtime/fatal.cpp) into pipes that are full; errno.
+// Writes what the runtime has to say (runtime/fatal.cpp) into pipes that are full. Also tests errno.
 
 #include "runtime/fatal.hpp"
 #include "runtime/thread.hpp"
@@ -59,7 +59,7 @@ TEST_CASE("write: a pipe that does not block, and that nobody reads, is given up
 
 TEST_CASE("write: who must not wait leaves out what a full pipe does not take") {
   pipe_pair p(0);
-  rt::write_without_waiting(p.ends[1], text);  // would block for ever
+  rt::write_without_waiting(p.ends[1], text);  // a write that waits would block forever
   rt::write_without_waiting(p.ends[1], "more");
   CHECK(p.read_all(4096) == 4096);
   rt::write_without_waiting(p.ends[1], "last");

@@ -1,4 +1,5 @@
-// A P that is alone (sched/alone.cpp), and ends to be. What may go wrong between two threads is in simulation_test.cpp.
+// A P that is alone (sched/alone.cpp), and ceases to be. What may go wrong between two threads is tested in
+// simulation_test.cpp.
 //
 // Kills these mutants (tests/mutants): alone-in-users-code.
 
@@ -10,7 +11,7 @@ using namespace weft::test;
 
 namespace {
 
-// Talks to another goroutine until this P is alone. False: it never was.
+// Talks to another goroutine until this P is alone. Returns false if it never is.
 bool talk_until_alone() {
   weft::chan<int> ping, pong;
   auto other = weft::spawn([=] {
@@ -30,7 +31,7 @@ bool talk_until_alone() {
 
 bool in_the_runtime() { return rt::this_m() && rt::this_m()->depth.load(rt::relaxed) != 0; }
 
-// Its move waits, where a channel makes it.
+// A value whose move constructor waits when a channel calls it.
 struct waits_for {
   std::atomic<bool>*it, *waits, *got;
 
@@ -60,7 +61,7 @@ TEST_CASE("alone: two that talk are, while the other P idles, and no more when o
       {.procs = 2});
 }
 
-// Who comes back from a call takes the other P, and must not wait for who waits for him.
+// The goroutine that comes back from its call takes the other P. It must not wait for the goroutine that waits for it.
 TEST_CASE("alone: a value's move may wait for a goroutine that is in a call") {
   weft::run(
       [] {

@@ -1,4 +1,4 @@
-// Whether the help of one more P is of use (sched/help_trial.cpp).
+// The trial that finds out whether the help of one more P is of use (sched/help_trial.cpp).
 //
 // Kills these mutants (tests/mutants): help-*.
 
@@ -16,7 +16,7 @@ using namespace weft::test;
 
 namespace {
 
-// A helper and what goes on around it. Rates are goroutines that run, and values, in a microsecond.
+// A helper and what goes on around it. Rates are the goroutines that run, and the values that are passed, in each µs.
 struct helper {
   rt::help_trial trial;
   rt::work_done done{.at = 1'000'000'000, .busy_ps = 1};
@@ -28,7 +28,7 @@ struct helper {
     done.values += us * values_per_us;
   }
 
-  // It is called each 50 us, until it stays away; at most so often.
+  // Calls the helper every 50 µs, at most `times` times. Returns true once it stays away.
   bool is_called(int times, std::uint64_t goroutines_per_us) {
     for (int i = 0; i < times; ++i) {
       if (trial.begin_doze(done)) return true;
@@ -37,7 +37,7 @@ struct helper {
     return false;
   }
 
-  // For how many dozes it stays away, at most 1000.
+  // Returns for how many dozes the helper stays away, at most 1000.
   int stays_for(std::uint64_t goroutines_per_us, std::uint64_t values_per_us = 0) {
     int dozes = 1;
     while (dozes < 1000 && stays(goroutines_per_us, values_per_us)) ++dozes;
@@ -48,14 +48,15 @@ struct helper {
     return trial.stays_away(done);
   }
 
-  // So often it is roused, and dozes again after so long, until it comes; at most 1000.
+  // Rouses the helper again and again, `us` after it has begun to doze. Returns how often, until it comes; at most
+  // 1000.
   int is_roused_each(std::uint64_t us) {
     int dozes = 0;
     for (; dozes < 1000 && trial.begin_doze(done); ++dozes) pass(us, 20);
     return dozes;
   }
 
-  // It collides with another P, each 50 us so often, until it leaves.
+  // The helper collides with another P, `collisions` times in each 50 µs. Returns true once it leaves.
   bool leaves(std::uint64_t collisions, std::uint64_t values_per_us, std::uint64_t goroutines_per_us = 1) {
     for (int i = 0; i < 20; ++i) {
       if (trial.may_leave(done.at) && trial.leaves(done)) return true;
@@ -65,7 +66,7 @@ struct helper {
     return false;
   }
 
-  // It has found out that it does not help: the other P does as much without it.
+  // The helper finds out that it does not help: the other P does as much without it.
   void is_of_no_use(std::uint64_t goroutines_per_us = 20, std::uint64_t values_per_us = 0) {
     for (int i = 0; i < 5; ++i) REQUIRE(stays(goroutines_per_us, values_per_us));
   }
@@ -88,7 +89,7 @@ TEST_CASE("help: who is called again and again stays away for a while, to compar
     const int dozes = h.stays_for(20);
     CHECK(dozes > 200);
     CHECK(dozes < 220);
-    CHECK(h.is_called(20, 20));  // then once more
+    CHECK(h.is_called(20, 20));  // then it stays away once more
   }
   SECTION("and for long if it is in the way") { CHECK(h.stays_for(40) > 200); }
   SECTION("and comes if it helps, for long") {
@@ -128,7 +129,7 @@ TEST_CASE("help: who is of no use, and is roused all the time, comes when gorout
   REQUIRE(h.is_called(20, 20));
   h.is_of_no_use();
   h.pass(30, 1);
-  CHECK(h.trial.begin_doze(h.done));  // so soon it cannot be seen
+  CHECK(h.trial.begin_doze(h.done));  // so soon it cannot be seen that goroutines are long
   h.pass(30, 1);
   CHECK_FALSE(h.trial.begin_doze(h.done));
 }
@@ -174,7 +175,7 @@ TEST_CASE("help: who stays away comes when less gets done, twice in a row") {
     CHECK(h.stays(20));
   }
   CHECK(h.stays_for(10) == 2);
-  CHECK(h.is_called(20, 10));  // and compares at once
+  CHECK(h.is_called(20, 10));  // and it compares at once
 }
 
 TEST_CASE("help: who collides with another P leaves, to compare") {
@@ -220,15 +221,15 @@ TEST_CASE("help: who collides with another P leaves, to compare") {
 
 TEST_CASE("help: who is roused for something else stays away afterwards") {
   helper h = that_is_of_no_use();
-  h.pass(1000, 5);  // it ran that
+  h.pass(1000, 5);  // it ran what it was roused for
   CHECK(h.trial.begin_doze(h.done));
   CHECK(h.stays_for(20) > 150);
 }
 
 namespace {
 
-// Goroutines that do nothing, a thousand at a time, until nobody has taken a P for many times. False: that was never
-// so.
+// Runs goroutines that do nothing, a thousand at a time, until 60 times in a row nobody has taken a P. Returns false if
+// that does not happen.
 bool run_empty_ones_until_left_alone() {
   auto taken = [] {
     rt::lock_guard hold(rt::sched.mutex);
@@ -245,8 +246,8 @@ bool run_empty_ones_until_left_alone() {
   return times == 60;
 }
 
-// Eight send through a channel what eight others receive, on two Ps, until they are on one for some milliseconds.
-// False: they never were.
+// Eight goroutines send through a channel what eight others receive, on two Ps, until all are on one P for some
+// milliseconds. Returns false if they never are.
 bool meet_at_a_channel_until_one_leaves() {
   weft::chan<int> c(128);
   std::atomic<bool> over{false};
@@ -273,7 +274,7 @@ bool meet_at_a_channel_until_one_leaves() {
   return one_left;
 }
 
-// Where goroutines and values take many times as long.
+// True if goroutines and values take many times as long, as under a sanitizer.
 bool is_sanitized() { return rt::asan_running() || rt::tsan_running(); }
 
 }  // namespace
@@ -286,7 +287,7 @@ TEST_CASE("help: nobody comes to many that are empty, but to those behind one th
           REQUIRE(run_empty_ones_until_left_alone());
           std::atomic<bool> ran{false};
           weft::go([&] { ran = true; });
-          weft::go([] {});  // the next to run, for which nobody comes so soon
+          weft::go([] {});  // runs next: nobody would come for it so soon
           weft::no_preemption stays;
           CHECK(stay_until(ran));
         }

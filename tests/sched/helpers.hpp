@@ -1,4 +1,4 @@
-// Two threads meet at one place: what the tests of the running scheduler share.
+// What the tests of the running scheduler share: tools to make two threads meet at one place.
 #pragma once
 
 #include "sched/scheduler.hpp"
@@ -15,8 +15,8 @@ namespace rt = weft::rt;
 
 inline constexpr auto a_moment = 2ms;  // for others to get where they have to wait
 
-// False: it did not come to it. Without a call into weft, so the P stays where it is; and without the processor, which
-// others may need.
+// Waits until `condition` holds. Returns false if it still does not after `limit`. Does not call weft, so the P stays
+// where it is; sleeps, so that others can have the processor.
 inline bool stay_until(const std::function<bool()>& condition, clock::duration limit = late) {
   auto give_up = clock::now() + limit;
   while (!condition()) {
@@ -29,7 +29,7 @@ inline bool stay_until(const std::atomic<bool>& condition) {
   return stay_until([&] { return condition.load(); });
 }
 
-// sched.mutex, held by a thread: Ms wait there to give up their Ps and to get new ones.
+// A thread that holds sched.mutex. Ms have to wait for it when they give up their Ps or want new ones.
 class held_scheduler {
  public:
   held_scheduler()
@@ -51,7 +51,7 @@ class held_scheduler {
   std::thread thread_;
 };
 
-// An M that spins and may find the work, or may find other work.
+// Pretends to be an M that spins, and that may find the work, or other work.
 class pretended_spinner {
  public:
   pretended_spinner() { rt::sched.spinning.fetch_add(1, rt::seq_cst); }
@@ -73,12 +73,13 @@ struct sleeper {
     ran = true;
   });
 
-  bool wake() { return c.try_send(1); }  // false: it does not wait yet
+  bool wake() { return c.try_send(1); }  // false: the goroutine does not wait yet
   bool runs() { return stay_until(ran); }
   ~sleeper() { c.close(); }
 };
 
-// A goroutine that computes on the other P until it is told to stop. Once it does, those started before it wait.
+// A goroutine that computes on the other P until it is told to stop. Once it computes, those that were started before
+// it wait.
 struct neighbour {
   std::atomic<bool> computes{false}, over{false};
   weft::task<void> goroutine = weft::spawn([this] {
@@ -94,7 +95,7 @@ struct neighbour {
   ~neighbour() { over = true; }
 };
 
-// f until it came about three times, as it says: a busy machine keeps it from that now and then.
+// Calls f until it has returned three times that the situation came about. A busy machine prevents that now and then.
 template <class F>
 void three_times(F f) {
   int times = 0;

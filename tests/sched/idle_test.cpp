@@ -1,5 +1,5 @@
-// How an M goes to sleep (find.cpp, timing.cpp): dozing, sleeping in the poller, coming by. What others do between two
-// of its steps is done where it calls another file: the linker puts functions of this test in between.
+// How an M goes to sleep (find.cpp, timing.cpp): dozing, sleeping in the poller, coming by. A test acts between two
+// steps of the M where the M calls another file: the linker redirects these calls to functions of this test.
 //
 // Kills these mutants (tests/mutants): doze-*, comes-by-*, poller-no-second-look, pin-poller-does-not-look,
 // crumbs-end-the-doze, punctual-*.
@@ -21,11 +21,11 @@ using weft::chan;
 
 namespace {
 
-// How a doze passes, which lasts 100 µs else.
+// How a doze passes. Usually it lasts 100 µs.
 enum class doze {
   as_usual,
   until_woken,
-  with_help_wanted,  // meanwhile somebody wants help, so that it dozes on after it
+  with_help_wanted,  // meanwhile somebody wants help, so the M dozes on
 };
 std::atomic<doze> dozes{doze::as_usual};
 
@@ -34,18 +34,18 @@ class doze_for {
   explicit doze_for(doze d) { dozes = d; }
   ~doze_for() {
     dozes = doze::as_usual;
-    // Whoever dozes by now has seen this, or is seen here.
+    // An M that dozes by now has seen `as_usual`, or is seen here.
     rt::lock_guard hold(rt::sched.mutex);
     if (rt::M* m = rt::sched.dozer.exchange(nullptr, rt::seq_cst)) m->parked.wakeup();
   }
 };
 
-// Holds up an M at its n-th look at the earliest timer; there is one timer only.
+// Holds up an M at its n-th look at the earliest timer. There must be only one timer.
 class stop_at_look {
  public:
   enum class since {
-    tidying,  // one that is about to sleep in the poller; from the second look on, it has said that it does
-    here,     // where count_from_here() was called
+    tidying,  // where an M is about to sleep in the poller; at its second look, it has said so
+    here,     // where count_from_here() is called
   };
   stop_at_look(int n, since from) {
     passed_ = false;
@@ -79,13 +79,13 @@ class stop_at_look {
   static inline std::atomic<bool> passed_{true};
 };
 
-// To all Ms, all timers seem to be due in some milliseconds, at any time: too soon for sysmon, which does not see it,
-// and none is run.
+// All timers seem to all Ms to be due in 5 ms, at any time. That is too soon for sysmon, to which it does not seem so,
+// and no timer is run.
 std::atomic<bool> timers_seem_soon{false};
 
 bool somebody_polls() { return rt::sched.last_poll.load(rt::seq_cst) == 0; }
 
-// All Ms but so many sleep on their notes, and so many Ps idle.
+// True once all Ms except `but` of them sleep on their notes, and `idle_ps` Ps idle.
 bool sleep_on_notes(std::uint32_t but, std::uint32_t idle_ps) {
   return stay_until([=] {
     rt::lock_guard hold(rt::sched.mutex);
@@ -121,10 +121,10 @@ extern "C" rt::nanos __wrap__ZNK4weft2rt10timer_heap9wake_whenEv(const rt::timer
   return timers_seem_soon && rt::this_m() ? rt::nanotime() + 5 * rt::millisecond : when;
 }
 
-// What this P holds is worth waking the dozer for, or not.
+// Says whether what this P holds is worth waking the dozer for.
 static void here_is(rt::spoils s) { rt::this_m()->p.load()->spoils_here.store(s, rt::relaxed); }
 
-// D2. When the goroutines are made ready no P idles, so nobody is woken for them.
+// D2. When the goroutines are made ready, no P idles, so nobody is woken for them.
 TEST_CASE("doze: who dozes has seen what was made ready before") {
   weft::run(
       [] {
@@ -138,7 +138,7 @@ TEST_CASE("doze: who dozes has seen what was made ready before") {
           std::this_thread::sleep_for(a_moment);
           rt::sched.help_wanted.store(true, rt::relaxed);
           here_is(rt::spoils::work);
-          bool woken = one.wake() && another.wake();  // the second one is next, so the first one is in the ring
+          bool woken = one.wake() && another.wake();  // the second is in runnext, so the first is in the ring
           held.release();
           if (woken) CHECK(one.runs());
           return woken;
@@ -170,7 +170,7 @@ TEST_CASE("doze: nobody ends it for crumbs, but for work") {
       {.procs = 2});
 }
 
-// D3.
+// D3. The test takes the dozer off without waking it. It must stay as it is, counted as spinning, until it is woken.
 TEST_CASE("doze: who was taken off waits for the wake-up") {
   weft::run(
       [] {
@@ -191,7 +191,7 @@ TEST_CASE("doze: who was taken off waits for the wake-up") {
       {.procs = 2});
 }
 
-// D4. Nobody wakes the dozer for what is next on a P.
+// D4. Nobody wakes the dozer for what is in a P's runnext.
 TEST_CASE("doze: what lies in runnext is seen after it, however often help is wanted") {
   weft::run(
       [] {
@@ -209,7 +209,7 @@ TEST_CASE("doze: what lies in runnext is seen after it, however often help is wa
       {.procs = 2});
 }
 
-// One thread beside main's, so that it is the one that would doze.
+// There is only one thread beside main's, so it is this one that would doze.
 TEST_CASE("doze: nobody dozes who has to sleep for a timer, however late that is due") {
   weft::run(
       [] {
@@ -226,7 +226,7 @@ TEST_CASE("doze: nobody dozes who has to sleep for a timer, however late that is
       {.procs = 2, .max_threads = 2});
 }
 
-// P2. Else it would hide a deadlock.
+// P2. Otherwise the sleep would hide a deadlock.
 TEST_CASE("poller: nobody sleeps there for a timer that was stopped meanwhile") {
   weft::run(
       [] {
@@ -235,7 +235,7 @@ TEST_CASE("poller: nobody sleeps there for a timer that was stopped meanwhile") 
         auto something = weft::after_func(1h, [] {});
         CHECK(stop.reached());
         something.stop();
-        for (int i = 0; i < 2; ++i) rt::sched.all_ps[i].load(rt::acquire)->timers.tidy();  // as one that goes to sleep
+        for (int i = 0; i < 2; ++i) rt::sched.all_ps[i].load(rt::acquire)->timers.tidy();  // as an M that goes to sleep
         stop.let_pass();
         CHECK(sleep_on_notes(1, 1));
         rt::netpoll_break();
@@ -255,7 +255,7 @@ TEST_CASE("poller: while the one who slept there runs a goroutine for long, anot
           return stay_until([] { return somebody_polls(); });
         });
         auto waits = weft::spawn([&] { return weft::io::wait_readable(second[0]); });
-        std::thread writer([&] {  // once all sleep
+        std::thread writer([&] {  // writes once all sleep
           std::this_thread::sleep_for(50ms);
           (void)!::write(first[1], "x", 1);
         });
@@ -268,7 +268,7 @@ TEST_CASE("poller: while the one who slept there runs a goroutine for long, anot
   for (int fd : {first[0], first[1], second[0], second[1]}) ::close(fd);
 }
 
-// L2.
+// L2. The M is held up on its way into the poller, while its pinned goroutine is made ready.
 TEST_CASE("poller: nobody sleeps there whose pinned goroutine was made ready before") {
   weft::run(
       [] {
@@ -277,12 +277,12 @@ TEST_CASE("poller: nobody sleeps there whose pinned goroutine was made ready bef
         std::atomic<rt::M*> owner{nullptr};
         std::atomic<bool> ran{false};
         stop_at_look stop(2, stop_at_look::since::tidying);
-        weft::no_preemption alone;  // so the goroutine runs on another M, and one more has to come for it
+        weft::no_preemption alone;  // so the goroutine runs on another M, and yet another M has to come for it
         auto pinned = weft::spawn([&] {
           weft::pin here;
-          CHECK(sleep_on_notes(2, 0));  // nobody else shall sleep in the poller for what comes now
+          CHECK(sleep_on_notes(2, 0));  // no other M may sleep in the poller for what follows
           rt::g_list nobody;
-          rt::poll_network(1, nobody);  // nor shall it be broken off by the end of the last run()
+          rt::poll_network(1, nobody);  // takes a break that the end of the last run() may have left
           something = weft::after_func(1h, [] {});
           owner = rt::this_m();
           c.recv();
@@ -301,17 +301,17 @@ TEST_CASE("poller: nobody sleeps there whose pinned goroutine was made ready bef
       {.procs = 2});
 }
 
-// --- comes_by (timing.cpp): the last goroutine of a P goes to sleep, and its M has told nobody of the timer
+// --- comes_by (timing.cpp): the last goroutine of a P goes to sleep, and its M has told no other M of the timer
 
 namespace {
 
-// In a thread, while no goroutine runs. One M is in a system call.
+// Calls f in a plain thread, while no goroutine runs. One M is in a system call.
 template <class F>
 void run_beside(F f) {
   weft::run([&] { weft::blocking([&] { std::thread(f).join(); }); }, {.procs = 2});
 }
 
-// Goes to sleep, in a moment.
+// A goroutine that goes to sleep once it is told to.
 struct goes_to_sleep {
   explicit goes_to_sleep(clock::duration d) : limit(d) {}
   ~goes_to_sleep() {
@@ -334,11 +334,11 @@ struct goes_to_sleep {
                         stay_until(runs));
 };
 
-// Is found by an M that looks into the global queue, and computes until it is seen that somebody sleeps for the timer.
+// A goroutine that an M finds in the global queue. It computes until it sees that somebody sleeps for the timer.
 struct found_work {
   explicit found_work(std::function<bool()> slept_for) : condition(std::move(slept_for)) {}
 
-  // Under sched.mutex. Nobody is woken for it, as if all were about to look.
+  // Called under sched.mutex. Wakes nobody, as if all Ms were about to look.
   void append() {
     rt::G* it = g;
     it->set_state(rt::g_state::waiting, rt::g_state::runnable);
@@ -398,7 +398,7 @@ TEST_CASE("comes_by: who finds work at last, when it spins, sends another one to
       rt::lock_guard hold(rt::sched.mutex);
       sleeper.shall_sleep = true;
       CHECK(stay_until([] { return rt::sched.spinning.load(rt::seq_cst) == 1; }));
-      std::this_thread::sleep_for(a_moment);  // it wants to give up its P
+      std::this_thread::sleep_for(a_moment);  // until it wants to give up its P
       CHECK(!somebody_polls());
       work.append();
     }
@@ -435,7 +435,7 @@ TEST_CASE("comes_by: not if the goroutine runs on") {
   weft::run(
       [] {
         weft::no_preemption alone;
-        CHECK(sleep_on_notes(1, 1));  // and none that is awake finds the timer by itself
+        CHECK(sleep_on_notes(1, 1));  // so that no M that is awake finds the timer by itself
         auto something = weft::after_func(1h, [] {});
         CHECK(stay_until([] { return somebody_polls(); }));
         something.stop();

@@ -1,5 +1,5 @@
-// New stacks (stack.cpp, park.cpp: next_local): many at a time, each with a guard, and nobody waits meanwhile. The
-// linker puts functions of this test before the two that make them.
+// New stacks (stack.cpp, park.cpp: next_local) are made many at a time, each with a guard, and nobody waits meanwhile.
+// The linker puts functions of this test in front of the two functions that make them.
 //
 // Kills these mutants (tests/mutants): stack-made-under-lock, guards-half-forgotten.
 
@@ -20,7 +20,7 @@ namespace {
 std::atomic<bool> came{false}, stops_at_new_stack{false}, at_new_stack{false}, answered{false}, in_time{false};
 std::atomic<bool> kernel_does_half{false};
 
-// Reading there is impossible.
+// True if the address cannot be read.
 bool is_guard(int pipe_end, const std::byte* address) {
   return ::write(pipe_end, address, 1) == -1 && weft::rt::get_errno() == EFAULT;
 }
@@ -50,14 +50,14 @@ TEST_CASE("new stack: while it is made for the next goroutine, what the last one
       [] {
         chan<int> c;
         std::thread other([&] {
-          chan<int>(1).send(1);  // the first time a thread waits for who is in the runtime (sched/alone.cpp)
+          chan<int>(1).send(1);  // the first call of a thread waits for those that are in the runtime
           came = true;
           stay_until(at_new_stack);
           c.try_send(1);
           answered = true;
         });
         CHECK(weft::test::eventually([&] { return came.load(); }));
-        // As many as a P keeps free, and one more.
+        // One goroutine more than a P keeps free stacks.
         std::vector<weft::task<void>> all;
         for (std::size_t i = 0; i <= rt::p_cache; ++i) all.push_back(weft::spawn([] { weft::yield(); }));
         stops_at_new_stack = true;

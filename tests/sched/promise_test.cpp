@@ -1,5 +1,5 @@
-// What an M does that promised to do it all, and what becomes of the promise (sched/burst.cpp). Whether a burst is a
-// short one is a matter of time, so each of these is tried until it is.
+// What an M does that has promised to do all the work, and what becomes of the promise (sched/burst.cpp). Whether a
+// burst is short is a matter of time, so each case is tried until it is.
 //
 // Kills these mutants (tests/mutants): promise-*.
 
@@ -14,7 +14,8 @@ using namespace weft::test;
 
 namespace {
 
-// Runs two goroutines that the same timer's wake-up makes ready, after short bursts. False: nothing was promised.
+// Runs two goroutines that one wake-up for a timer makes ready, as if enough short bursts had gone before. Returns
+// false if nothing was promised.
 bool burst_of_two(const std::function<void()>& first, const std::function<void()>& second,
                   clock::time_point both = clock::now() + 3ms) {
   std::atomic<bool> promised{false};
@@ -55,7 +56,7 @@ TEST_CASE("promise: kept without anybody's help") {
         const bool kept = some_time([] {
           if (!burst_of_two([] {}, [] {})) return false;
           weft::sleep(a_moment);
-          // Whoever takes a promise over, or is late, takes the last short bursts for past.
+          // A promise that is taken over, or an M that is late, sets this number back to 0.
           return rt::sched.short_bursts.load(rt::relaxed) > rt::short_bursts_at_first;
         });
         CHECK(kept);
@@ -135,7 +136,7 @@ TEST_CASE("promise: none is made while somebody wants to be on time for a timer"
           promises += promised && in_time;
           punctual.join();
         }
-        CHECK(promises < rounds / 2);  // if this process stands still, none of them may sleep yet
+        CHECK(promises < rounds / 2);  // if the process stands still, maybe none of them sleeps yet
       },
       {.procs = 2});
 }
@@ -149,7 +150,7 @@ TEST_CASE("promise: none is made while others have Ps") {
       {.procs = 3});
 }
 
-// The goroutine that runs first locks its thread and waits, so the M that has promised sleeps with it.
+// The goroutine that runs first locks its thread and waits, so the M that has promised would sleep with the promise.
 TEST_CASE("promise: nobody sleeps with one") {
   weft::run(
       [] {
@@ -170,7 +171,7 @@ TEST_CASE("promise: nobody sleeps with one") {
       {.procs = 2});
 }
 
-// The M blocks with its P, which sysmon takes.
+// The M that has promised blocks, and sysmon takes its P.
 TEST_CASE("promise: whose M has lost its P ends in time") {
   weft::run(
       [] {
@@ -182,7 +183,7 @@ TEST_CASE("promise: whose M has lost its P ends in time") {
       {.procs = 2});
 }
 
-// Its M was left behind by the run() in which it promised.
+// The promise of an M that the last run() has left behind.
 TEST_CASE("promise: it does not outlive the run()") {
   for (int i = 0; i < 3; ++i) {
     weft::run(

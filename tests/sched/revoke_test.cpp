@@ -1,5 +1,5 @@
 // "revoke" (enter.hpp) and the P of a system call (syscall.cpp), with a taker that comes a thousand times as often as
-// sysmon and the end of the world would.
+// sysmon and stop-the-world would.
 
 #include "sched/enter.hpp"
 #include "sched/preempt.hpp"
@@ -12,11 +12,11 @@ using namespace weft::test;
 
 namespace {
 
-// What the M does while its P is being taken: the barrier, T2, calls it. Under sched.mutex.
+// What the M does while its P is being taken. The barrier, T2, calls it, under sched.mutex.
 void (*meanwhile)(rt::M*, rt::P*) = nullptr;
 rt::M* victim = nullptr;
 
-// As sysmon does (retake), whether the goroutine has run for long or not.
+// Takes a P as sysmon does (retake), whether its goroutine has run for long or not.
 bool take(rt::P* p) {
   if (p->status.load(rt::acquire) == rt::p_status::syscall) {
     if (!rt::retake_syscall(p)) return false;
@@ -28,7 +28,7 @@ bool take(rt::P* p) {
   return true;
 }
 
-// Tries to take the P of a goroutine that computes, with what its M does meanwhile.
+// Tries to take the P of a goroutine that computes, while its M does `what`.
 struct attempt {
   bool taken, still_its_own, revoked;
 };
@@ -52,7 +52,7 @@ extern "C" void __wrap__ZN4weft2rt13heavy_barrierEv() {
   if (meanwhile) meanwhile(victim, victim->p.load(rt::relaxed));
 }
 
-// T3 finds that it was too early, as T1 had not been seen by what the M did.
+// T3 must find that the P cannot be taken: what the M did meanwhile had not seen T1.
 TEST_CASE("revoke: whoever takes a P looks again after the barrier") {
   weft::run(
       [] {
@@ -88,7 +88,7 @@ TEST_CASE("revoke: whoever takes a P looks again after the barrier") {
       {.procs = 2});
 }
 
-// There is always a P to go on with, and somebody in the poller: so no thread is woken, and the two meet very often.
+// There is always a P to go on with, and an M in the poller. So no thread is woken, and the two meet very often.
 TEST_CASE("revoke: nobody takes the P of an M that is in the runtime, and each take is found out") {
   weft::run(
       [] {
@@ -100,7 +100,7 @@ TEST_CASE("revoke: nobody takes the P of an M that is in the runtime, and each t
         std::thread taker([&] {
           auto give_up = clock::now() + late;
           for (std::size_t i = 0; taken < takes && clock::now() < give_up; ++i) {
-            if (rt::sched.idle_ps.load(rt::seq_cst) == 2) continue;  // it is about to come for one, and needs the lock
+            if (rt::sched.idle_ps.load(rt::seq_cst) == 2) continue;  // an M comes for one, and needs the lock
             taken += take(rt::sched.all_ps[i % 2]);
           }
           over = true;
@@ -117,7 +117,7 @@ TEST_CASE("revoke: nobody takes the P of an M that is in the runtime, and each t
         INFO(taken << " taken");
         CHECK(lost == 0);
         CHECK(taken > 0);
-        weft::yield();  // it has a P
+        weft::yield();  // so that this goroutine has a P
         CHECK(rt::sched.detached_ms == 0);
       },
       {.procs = 2});

@@ -1,6 +1,6 @@
-// The run queue with real threads: ThreadSanitizer sees whether what one thread did happened before what another does
-// that learns of it by the queue alone. The slots are relaxed atomics, so plain data stands for them: what a thief
-// writes before it takes is, like its look at the slots, before the owner's next use of them.
+// The run queue under ThreadSanitizer, with real threads. It checks that what one thread did happened before what
+// another one does that learns of it by the queue alone. The slots are relaxed atomics, so plain data stands for them:
+// what a thief writes before it takes comes, like its look at the slots, before the owner's next use of them.
 //
 // Kills the mutants runq-*-relaxed.
 
@@ -61,7 +61,7 @@ TEST_CASE("run queue: who robs a thief sees what was written into a goroutine") 
       g.id = 1;
       (void)q.put(&g, queue::barrier::no);
     }
-    (void)q.steal_into(stolen);  // two: one remains in `stolen`
+    (void)q.steal_into(stolen);  // takes two: one remains in `stolen`
   });
   G* g = nullptr;
   wait_until([&] { return (g = stolen.steal_into(mine)) != nullptr; });
@@ -83,7 +83,7 @@ TEST_CASE("run queue: the owner uses a slot again only after the thief's look at
   thief.join();
 }
 
-// steal_into() writes into an empty queue's slots without a look at its head.
+// steal_into() writes into the slots of an empty queue without a look at that queue's head.
 TEST_CASE("run queue: the owner finds it empty only after the thief's look") {
   queue q, stolen;
   G g;
@@ -157,7 +157,7 @@ TEST_CASE("run queue: an owner and two thieves on threads of their own") {
   auto take = [&](std::size_t who, G* g) {
     sum[who] += g->id;
     ++count[who];
-    g->id = 0;  // ours now
+    g->id = 0;  // the goroutine is ours now
   };
   std::array<std::thread, 2> thieves;
   for (std::size_t t = 0; t < 2; ++t) {

@@ -22,7 +22,7 @@ namespace {
 using queue = basic_run_queue<4>;
 constexpr auto publish = queue::barrier::publish;
 
-// Goroutines that know how often they were taken.
+// Goroutines, and how often each was taken.
 struct crew {
   explicit crew(std::size_t n) : gs(std::make_unique<G[]>(n)), taken(n, 0) {
     for (std::size_t i = 0; i < n; ++i) gs[i].id = i;
@@ -40,7 +40,8 @@ struct crew {
   std::vector<int> taken;
 };
 
-// What sched/runqueues.cpp does with a full ring. `overflow` stands for the global queue; only the owner uses it here.
+// Does what sched/runqueues.cpp does with a full ring. `overflow` stands for the global queue; only the owner uses it
+// here.
 void put_or_spill(queue& q, G* g, g_list& overflow) {
   while (!q.put(g, publish)) {
     queue::half batch;
@@ -149,8 +150,8 @@ TEST_CASE("run queue: thieves that steal from each other lose and duplicate noth
   }
 }
 
-// Goroutines move from runnext to the ring, but there is always one: whoever asks must not be told otherwise, since
-// the wake-up protocol (sched/proc.cpp) goes to sleep on that answer.
+// Goroutines move from runnext to the ring, but there is always one. A thread that asks must not be told otherwise,
+// since the wake-up protocol (sched/proc.cpp) goes to sleep on that answer.
 TEST_CASE("run queue: empty() is never true while something is queued") {
   for (std::uint64_t seed = 0; seed < seeds(10000); ++seed) {
     interleaving threads(seed);
@@ -162,7 +163,7 @@ TEST_CASE("run queue: empty() is never true while something is queued") {
       bool inherit;
       G* spare = all.at(1);
       for (int i = 0; i < 12; ++i) {
-        // Now there is one goroutine, in runnext or in the ring; then two; then one again.
+        // At first there is one goroutine, in runnext or in the ring; then there are two; then one again.
         if (threads.random().below(3) == 0) {
           interleaving::check(q.put(spare, publish), "a ring of four is full with two");
         } else if (G* before = q.put_next(spare)) {

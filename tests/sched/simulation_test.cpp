@@ -1,5 +1,5 @@
-// The scheduler as a whole, in interleavings of its threads that a seed decides (support/simulation.hpp). The models
-// (tests/model) are exhaustive, but of what somebody wrote down; this is the code itself.
+// The scheduler as a whole, in interleavings of its threads that a seed determines (support/simulation.hpp). The models
+// (tests/model) are exhaustive, but only of what somebody wrote down; this is the code itself.
 
 #include "tests/support/simulation.hpp"
 #include "sched/enter.hpp"
@@ -40,14 +40,14 @@ std::string simulate(std::uint64_t seed, const std::function<void(simulation&)>&
   return s.run();
 }
 
-// Sleeps, and is not woken early.
+// Sleeps, and checks that it was not woken early.
 void sleep_for(nanos d) {
   nanos until = interleaving::now() + d;
   weft::sleep(std::chrono::nanoseconds(d));
   interleaving::check(interleaving::now() >= until, "woken early");
 }
 
-// For goroutines: nobody else has, or takes, the P of an M that is in the runtime.
+// Called by goroutines. Checks that nobody else has, or takes, the P of an M that is in the runtime.
 void has_its_p() {
   weft::rt::runtime_scope scope;
   weft::rt::M* m = scope.m();
@@ -59,7 +59,7 @@ void has_its_p() {
 
 }  // namespace
 
-// append-check-wake: those that are made ready by channels, in all the places from which that is done.
+// append-check-wake: channels make goroutines ready, in all the places where they do so.
 TEST_CASE("simulation: nobody sleeps beside goroutines that are ready") {
   for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
     INFO("seed " << seed);
@@ -83,7 +83,7 @@ TEST_CASE("simulation: nobody sleeps beside goroutines that are ready") {
   }
 }
 
-// Ps that collide at a channel leave what they have ready to each other (help_trial.cpp).
+// Ps that collide at a channel leave their ready goroutines to each other (help_trial.cpp).
 TEST_CASE("simulation: nobody sleeps beside goroutines that another P has left") {
   for (std::uint64_t seed = 0; seed < seeds(500); ++seed) {
     INFO("seed " << seed);
@@ -133,7 +133,7 @@ TEST_CASE("simulation: nobody sleeps beside goroutines that a plain thread makes
 
 namespace {
 
-// Some linger between the look whether they are alone and what they do then.
+// Some goroutines linger between the look whether they are alone and what they do then.
 class hesitant_lock : public weft::rt::goroutine_lock {
  public:
   explicit hesitant_lock(simulation& of) : goroutine_lock(weft::rt::lock_rank::channel), s_(of) {}
@@ -151,7 +151,7 @@ class hesitant_lock : public weft::rt::goroutine_lock {
 struct guarded {
   simulation& s;
   hesitant_lock mutex{s};
-  bool held = false;  // not atomic: the lock shall do
+  bool held = false;  // not atomic: the lock must suffice
   int times = 0;
 
   void begin() {
@@ -170,7 +170,7 @@ struct guarded {
     begin();
     end();
   }
-  // Commit steps give it back.
+  // The commit step gives the lock back.
   void hold_and_park() {
     weft::rt::runtime_scope scope;
     mutex.acquire_lock();
@@ -190,8 +190,8 @@ struct guarded {
 
 }  // namespace
 
-// "alone" (sched/alone.cpp): goroutines, also those that park with the lock, and plain threads that come later, while
-// the number of Ps changes.
+// "alone" (sched/alone.cpp): goroutines, some of which park with the lock, and plain threads that come later, while the
+// number of Ps changes.
 TEST_CASE("simulation: a goroutine_lock has one holder, also when plain threads come to the only P") {
   for (std::uint64_t seed = 0; seed < seeds(3000); ++seed) {
     INFO("seed " << seed);
@@ -250,9 +250,9 @@ TEST_CASE(
   }
 }
 
-// "alone", of several Ps: two goroutines talk on one of them, and others come and go meanwhile: helpers, sleepers,
-// those that come back from calls or from the poller, some of them tied to their threads, who stops the world, and a
-// plain thread.
+// "alone", with several Ps: two goroutines talk on one of them. Meanwhile others come and go: helpers, sleepers,
+// goroutines that come back from calls or from the poller, some of them tied to their threads, goroutines that stop the
+// world, and a plain thread.
 TEST_CASE("simulation: a goroutine_lock has one holder while Ps come to the one that was alone, and go") {
   int alone = 0;
   int fd[2];
@@ -329,7 +329,7 @@ TEST_CASE("simulation: a goroutine_lock has one holder while Ps come to the one 
   REQUIRE(alone > 1000);
 }
 
-// The poller, and timers in heaps of other Ps.
+// The poller, and timers in the heaps of other Ps.
 TEST_CASE("simulation: somebody sleeps for the next timer") {
   for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
     INFO("seed " << seed);
@@ -361,7 +361,7 @@ TEST_CASE("simulation: plain threads change timers while somebody goes to sleep 
     simulation s(seed);
     std::optional<weft::func_timer> t;
     bool over = false;
-    int changing = 2;  // threads, which may do so only while run() has not returned
+    int changing = 2;  // threads that change the timer, which they may do only while run() has not returned
     s.add_weft([&] {
       std::atomic<int> fired{0};
       t.emplace(weft::after_func(std::chrono::hours(1), [&] { ++fired; }));
@@ -385,8 +385,8 @@ TEST_CASE("simulation: plain threads change timers while somebody goes to sleep 
   }
 }
 
-// Bursts (sched/burst.cpp): short ones, then one in which a goroutine computes, blocks or is taken its P while others
-// are made ready, by it and by a plain thread, and timers are due.
+// Bursts (sched/burst.cpp): short ones, then one in which a goroutine computes, blocks or loses its P. Meanwhile the
+// goroutine and a plain thread make others ready, and timers come due.
 TEST_CASE("simulation: who promises to do it all does, or sysmon sees to it") {
   for (std::uint64_t seed = 0; seed < seeds(2000); ++seed) {
     INFO("seed " << seed);
@@ -424,7 +424,7 @@ TEST_CASE("simulation: who promises to do it all does, or sysmon sees to it") {
   }
 }
 
-// "revoke", the Ps of system calls, and sysmon's way to them.
+// "revoke", the Ps of system calls, and how sysmon comes to take them.
 TEST_CASE("simulation: a P is taken from goroutines that compute or block") {
   for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
     INFO("seed " << seed);
@@ -448,7 +448,7 @@ TEST_CASE("simulation: a P is taken from goroutines that compute or block") {
   }
 }
 
-// startm in vain: what no thread can be had for is found by the Ms that there are.
+// startm in vain: work for which no thread can be had must be found by the Ms that exist.
 TEST_CASE("simulation: as few threads as there may be, and nobody sleeps beside goroutines that are ready") {
   for (std::uint64_t seed = 0; seed < seeds(4000); ++seed) {
     INFO("seed " << seed);
@@ -531,7 +531,7 @@ TEST_CASE("simulation: those that make a call after the other let others have th
   }
 }
 
-// Once one of them has used up its time slice, whoever is woken comes first. Eight have to go before it otherwise.
+// Once one goroutine has used up its time slice, a goroutine that is woken comes first. Otherwise eight go before it.
 TEST_CASE("simulation: a sleeper need not wait for a time slice of each that computes") {
   for (std::uint64_t seed = 0; seed < seeds(30); ++seed) {
     INFO("seed " << seed);
@@ -561,7 +561,7 @@ TEST_CASE("simulation: a sleeper need not wait for a time slice of each that com
   }
 }
 
-// As sysmon does (retake), but all the time.
+// Takes Ps as sysmon does (retake), but all the time.
 void take_ps(simulation& s, const bool& over) {
   namespace rt = weft::rt;
   while (!over) {
@@ -659,7 +659,7 @@ TEST_CASE("simulation: goroutines that are tied to their threads") {
   }
 }
 
-// Their Ms sleep in the poller, or idle, and others take them from the queues.
+// Their Ms sleep in the poller, or idle, and other Ms take them from the queues.
 TEST_CASE("simulation: pinned goroutines get ready") {
   for (std::uint64_t seed = 0; seed < seeds(4000); ++seed) {
     INFO("seed " << seed);
@@ -687,7 +687,7 @@ TEST_CASE("simulation: pinned goroutines get ready") {
   }
 }
 
-// Several at once, so that an M without a P makes them ready.
+// Several at once, so that an M without a P makes goroutines ready.
 TEST_CASE("simulation: descriptors get ready") {
   constexpr int several = 3;
   int fds[several][2];
@@ -724,7 +724,7 @@ TEST_CASE("simulation: descriptors get ready") {
   }
 }
 
-// Ms that are in user code when the grace is over are left behind; the others stop, wherever they are.
+// Ms that are in user code when the grace is over are left behind. The others stop, wherever they are.
 TEST_CASE("simulation: run() ends while others run, sleep and start goroutines") {
   for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
     INFO("seed " << seed);
@@ -770,8 +770,8 @@ TEST_CASE("simulation: run() ends while others run, sleep and start goroutines")
   }
 }
 
-// weft::run(main) six times, and beside that two threads that do `step` over and over. One of them stands still for
-// long somewhere in it, and goes on in another run() than it came for.
+// Calls weft::run(main) six times. Beside it, two threads call `step` over and over. One of the threads stands still
+// for long somewhere in it, and goes on in another run() than the one for which it came.
 template <class Main, class Step>
 std::string run_again_and_again(simulation& s, unsigned procs, Main main, Step step) {
   s.stall_one_thread();
@@ -814,7 +814,7 @@ TEST_CASE("simulation: run() ends and begins again beside threads that start gor
   }
 }
 
-// What somebody is woken for is not there any more.
+// What a goroutine is woken for is not there any more.
 TEST_CASE("simulation: run() ends and begins again beside threads that wake others up") {
   for (std::uint64_t seed = 0; seed < seeds(4000); ++seed) {
     INFO("seed " << seed);

@@ -1,4 +1,4 @@
-// The beginning of run(): threads of the program may start goroutines as soon as it runs, before main and its M.
+// The beginning of run(): threads of the program may start goroutines as soon as it runs, before main and its M exist.
 
 #include "tests/sched/helpers.hpp"
 #include "tests/support/catch.hpp"
@@ -29,13 +29,13 @@ TEST_CASE("start: a thread's goroutine takes the only P before main is there") {
     }).join();
     CHECK(stay_until(took_it));
     ender = std::thread([&] {
-      std::this_thread::sleep_for(a_moment);  // until there is a first M, were one started
+      std::this_thread::sleep_for(a_moment);  // until the first M exists, if one is started
       go_on = true;
     });
   };
   weft::run(
       [&] {
-        // Nobody is left that counts as looking for work and does not: else nobody would be woken any more.
+        // No M is left that counts as looking for work but does not look: otherwise nobody would be woken any more.
         CHECK(stay_until([] { return weft::runtime_stats().spinning_threads == 0; }));
       },
       {.procs = 1});

@@ -1,4 +1,4 @@
-// Stealing (steal.cpp): what thieves hold to be crumbs, and that nobody forgets those.
+// Stealing (steal.cpp): what thieves take for crumbs, and that crumbs are not forgotten.
 //
 // Kills these mutants (tests/mutants): crumbs-*.
 
@@ -18,12 +18,12 @@ namespace {
 
 rt::P* p_of(std::uint32_t i) { return rt::sched.all_ps[i].load(rt::acquire); }
 
-// What every P holds is this, as far as anybody knows.
+// Makes every P's ring seem to hold `s`.
 void all_hold(rt::spoils s) {
   for (std::uint32_t i = 0; i < rt::sched.procs.load(rt::relaxed); ++i) p_of(i)->spoils_here.store(s, rt::relaxed);
 }
 
-// Somebody who says so all the time.
+// A thread that declares all rings to hold crumbs, all the time.
 class pessimist {
  public:
   ~pessimist() {
@@ -81,7 +81,8 @@ struct took {
   bool victim_moved = true;
 };
 
-// The caller, who keeps its P, comes back from a theft from the other P, so many ticks ago.
+// An M, the caller's, that keeps its P and comes back from a theft from the other P. judges() says how long ago the
+// theft was, in ticks.
 struct thief {
   weft::no_preemption stays;
   rt::runtime_scope inside;
@@ -122,17 +123,17 @@ TEST_CASE("crumbs: a thief that comes back judges by how long it had to run what
         CHECK(t.judges(spoils::crumbs_not_judged, {3 * theft}, mine) == spoils::crumbs);
         CHECK(t.judges(spoils::crumbs, {5 * theft}, mine) == spoils::work);
         CHECK(t.judges(spoils::crumbs_not_judged, {5 * theft}, mine) == spoils::work);
-        // Two, of which another thief took one meanwhile; one, that made another.
+        // Several goroutines; two, of which another thief took one meanwhile; one that made another one ready.
         CHECK(t.judges(spoils::work, {3 * theft, 2, 2}, mine) == spoils::crumbs);
         CHECK(t.judges(spoils::work, {3 * theft, 3, 3}, mine) == spoils::crumbs);
         CHECK(t.judges(spoils::work, {3 * theft, 2, 1}, mine) == spoils::work);
         CHECK(t.judges(spoils::work, {3 * theft, 1, 2}, mine) == spoils::work);
         CHECK(t.judges(spoils::work, {theft / 100, 1, 0}, mine) == spoils::work);
         CHECK(t.judges(spoils::crumbs, {5 * theft, 1, 0}, mine) == spoils::crumbs);
-        // Something long runs at the victim's.
+        // Something long runs on the victim's P.
         CHECK(t.judges(spoils::work, {theft / 100, 1, 1, false}, mine) == spoils::work);
         CHECK(t.judges(spoils::crumbs, {theft / 100, 1, 1, false}, mine) == spoils::work);
-        // It lost its P meanwhile.
+        // The thief has lost its P meanwhile.
         CHECK(t.judges(spoils::work, {theft / 100}, victim) == spoils::work);
       },
       {.procs = 2});
@@ -140,7 +141,7 @@ TEST_CASE("crumbs: a thief that comes back judges by how long it had to run what
 
 namespace {
 
-// By the last look at it, which was just now.
+// Sets what the last look at p, just now, has found.
 void runs_quickly(rt::P* p, bool quick) {
   p->pace.at.store(rt::cpu_ticks(), rt::relaxed);
   p->pace.quick.store(quick, rt::relaxed);
@@ -148,7 +149,7 @@ void runs_quickly(rt::P* p, bool quick) {
 
 }  // namespace
 
-// A theft seems to take nothing here, so that any time is long beside it.
+// Here a theft seems to take no time, so any time is long in comparison.
 TEST_CASE("crumbs: what was soon done, where very many run") {
   weft::run(
       [] {
@@ -158,12 +159,12 @@ TEST_CASE("crumbs: what was soon done, where very many run") {
           runs_quickly(victim, quick);
           return t.judges(rt::spoils::work, {us * rt::cpu_tick_rate.per_us}, t.mine);
         };
-        bool crumbs = false;  // unless the thread stood still meanwhile
+        bool crumbs = false;  // unless the thread stands still meanwhile
         for (int i = 0; i < 100 && !crumbs; ++i) crumbs = judge(1, true) == rt::spoils::crumbs;
         CHECK(crumbs);
         CHECK(judge(1, false) == rt::spoils::work);
         CHECK(judge(10, true) == rt::spoils::work);
-        // So many in a millisecond.
+        // So many goroutines have run in the last millisecond.
         auto pace_after = [&](std::uint64_t ran) {
           victim->pace.dispatches.store(rt::dispatches(victim) - ran, rt::relaxed);
           const bool before = victim->pace.quick.load(rt::relaxed);
@@ -189,7 +190,7 @@ TEST_CASE("crumbs: a P serves them itself while it runs very many, and nothing t
         rt::runtime_scope inside;
         rt::P* mine = inside.m()->p.load(rt::relaxed);
         CHECK(rt::serves_itself(mine));
-        REQUIRE(one.wake());  // it is next
+        REQUIRE(one.wake());  // it is in runnext
         CHECK_FALSE(rt::serves_itself(mine));
         REQUIRE(another.wake());  // the first one is in the ring now
         all_hold(rt::spoils::crumbs);
@@ -216,7 +217,7 @@ TEST_CASE("crumbs: an M that has given up its P takes those that were made ready
           all_hold(rt::spoils::crumbs);
           other.over = true;
           std::this_thread::sleep_for(a_moment);
-          rt::sched.help_wanted.store(false, rt::relaxed);  // else it would doze
+          rt::sched.help_wanted.store(false, rt::relaxed);  // otherwise it would doze
           bool woken = one.wake() && another.wake();
           held.release();
           if (woken) CHECK(one.runs());
@@ -226,7 +227,7 @@ TEST_CASE("crumbs: an M that has given up its P takes those that were made ready
       {.procs = 2});
 }
 
-// Who looks passes them by at first, and dozes.
+// An M that looks passes them by at first, and dozes.
 TEST_CASE("crumbs: somebody takes them while their P computes") {
   weft::run(
       [] {
@@ -235,7 +236,7 @@ TEST_CASE("crumbs: somebody takes them while their P computes") {
           weft::sleep(a_moment);
           weft::no_preemption alone;
           all_hold(rt::spoils::crumbs);
-          bool woken = one.wake() && another.wake();  // the second one is next, so the first one is in the ring
+          bool woken = one.wake() && another.wake();  // the second is in runnext, so the first is in the ring
           if (woken) CHECK(one.runs());
           return woken;
         });
@@ -286,7 +287,7 @@ TEST_CASE("crumbs: what is not judged at the next theft was work, and what lies 
       {.procs = 2});
 }
 
-// resetspinning.
+// resetspinning. Three goroutines are in one ring, and each computes until all of them run.
 TEST_CASE("crumbs: who takes some wakes somebody for the others") {
   weft::run(
       [] {
@@ -301,7 +302,7 @@ TEST_CASE("crumbs: who takes some wakes somebody for the others") {
       {.procs = 4});
 }
 
-// S3 of one that comes from the poller, where somebody has to sleep for those who wait for descriptors.
+// S3 of an M that comes from the poller, where an M has to sleep for goroutines that wait for descriptors.
 TEST_CASE("crumbs: who has to sleep in the poller wakes somebody for them") {
   weft::run(
       [] {
@@ -323,7 +324,7 @@ TEST_CASE("crumbs: who has to sleep in the poller wakes somebody for them") {
       {.procs = 2});
 }
 
-// S3 of one that has nobody to wake, while somebody has to sleep in the poller.
+// S3 of an M that has nobody to wake, while an M has to sleep in the poller.
 TEST_CASE("crumbs: who has nobody to wake for them takes them") {
   weft::run(
       [] {
@@ -342,7 +343,7 @@ TEST_CASE("crumbs: who has nobody to wake for them takes them") {
       {.procs = 2, .max_threads = 2});
 }
 
-// Twenty thousand times a P has something to be stolen. Who came for all of it took it hundreds of times.
+// A P has something to be stolen, twenty thousand times. Thieves that came for all of it would steal hundreds of times.
 TEST_CASE("crumbs: goroutines that do nothing stay on their P, mostly") {
   auto steals = [] {
     std::uint64_t n = 0;

@@ -1,6 +1,6 @@
-// append-check-wake (proc.cpp) on the running scheduler: work that is made ready finds somebody, though whoever made it
-// ready computes on and nobody may take its P. Where two threads have to meet at one place, the test holds the lock
-// that one of them has to wait for there.
+// append-check-wake (proc.cpp) on the running scheduler: work that is made ready finds an M, although the goroutine
+// that made it ready computes on, and nobody may take its P. Where two threads have to meet at one place, the test
+// holds the lock for which one of them has to wait there.
 
 #include "sched/proc.hpp"
 #include "tests/sched/helpers.hpp"
@@ -11,7 +11,8 @@ using weft::chan;
 
 namespace {
 
-// A goroutine that computes on a thread of its own until it is told to stop, does one more thing, and gives up its P.
+// A goroutine that computes on a thread of its own until it is told to stop; then it does one more thing, and gives up
+// its P.
 struct locked_neighbour {
   std::atomic<bool> computes{false}, over{false};
   std::function<void()> at_last = [] {};  // may be set until `over` is
@@ -35,7 +36,7 @@ struct locked_neighbour {
 
 }  // namespace
 
-// A2.
+// A2. The goroutine that makes another one ready keeps its P, so another M must be woken.
 TEST_CASE("wake: whoever makes a goroutine ready wakes somebody for it") {
   weft::run(
       [] {
@@ -49,7 +50,7 @@ TEST_CASE("wake: whoever makes a goroutine ready wakes somebody for it") {
       {.procs = 2});
 }
 
-// ready_all wakes one M for all of them, and each M that finds one wakes the next (resetspinning).
+// ready_all wakes one M for all goroutines, and each M that finds one wakes the next M (resetspinning).
 TEST_CASE("wake: Ms wake each other as long as there is more to do") {
   weft::run(
       [] {
@@ -90,7 +91,7 @@ TEST_CASE("wake: an M that has given up its P sees what was made ready before") 
           held_scheduler held;
           other.over = true;
           std::this_thread::sleep_for(a_moment);
-          rt::sched.help_wanted.store(false, rt::relaxed);  // else it would doze, and look once more after that
+          rt::sched.help_wanted.store(false, rt::relaxed);  // otherwise it would doze, and look once more after that
           bool woken = one.wake();
           held.release();
           if (woken) CHECK(one.runs());
@@ -100,7 +101,7 @@ TEST_CASE("wake: an M that has given up its P sees what was made ready before") 
       {.procs = 2});
 }
 
-// wakep takes back that somebody spins, if there is no P to spin with.
+// wakep takes back that an M spins, if there is no P for it to spin with.
 TEST_CASE("wake: who finds no P to wake somebody with does not keep others from it") {
   weft::run(
       [] {
@@ -108,7 +109,7 @@ TEST_CASE("wake: who finds no P to wake somebody with does not keep others from 
           sleeper one, another;
           weft::sleep(a_moment);
           weft::no_preemption alone;
-          // The one idle P is gone between the look at idle_ps and the lock.
+          // The only idle P is gone between the look at idle_ps and the lock.
           std::atomic<bool> holds{false}, goes_on{false};
           rt::P* p = nullptr;
           std::thread thief([&] {

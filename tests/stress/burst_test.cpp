@@ -1,5 +1,5 @@
-// What a burst of goroutines with deep stacks, or of timers, took goes back to the system: stacks soon (half of them
-// within a second or two), all at the forced tick.
+// The memory that a burst of goroutines with deep stacks, or of timers, has taken goes back to the system: that of
+// stacks soon (half of them within a second or two), all of it at the forced tick.
 //
 // Kills these mutants (tests/mutants): stacks-cool-while-awake, stacks-cool-put-off.
 #include "tests/go/helpers.hpp"
@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t depth = 32 * 1024;
 constexpr int burst = 20'000;
 
-// In KiB.
+// Returns the value of a field, in KiB.
 long field(const char* file, const std::string& name) {
   std::ifstream in(file);
   for (std::string word; in >> word;) {
@@ -37,7 +37,7 @@ long resident() { return field("/proc/self/smaps_rollup", "Rss:"); }
   asm volatile("" : : "r"(room) : "memory");
 }
 
-// n goroutines that are deep down and then wait, all at once; `timers`: for a timer first.
+// Runs n goroutines, all at once, that go deep down their stacks and then wait; with `timers`, for a timer first.
 void have(int n, bool timers) {
   weft::chan<void> gate;
   weft::wait_group all;
@@ -71,7 +71,7 @@ TEST_CASE("after a burst of goroutines with deep stacks the memory goes back") {
         have(100, true);
         tick();
         const long before = resident();
-        const long kept = before / 10 + 32 * static_cast<long>(weft::procs());  // by each P, and by its thread's malloc
+        const long kept = before / 10 + 32 * static_cast<long>(weft::procs());  // for each P and its thread's malloc
         for (bool timers : {false, true, false}) {
           have(n, timers);
           tick();
@@ -111,13 +111,13 @@ TEST_CASE("after a burst of goroutines with deep stacks most of the memory goes 
 TEST_CASE("after a burst of timers the memory goes back, of those with small closures and with large ones") {
   weft::run(
       [] {
-        // Made once: malloc keeps what a vector gave back.
+        // Made only once: malloc keeps what a vector gives back.
         std::vector<weft::func_timer> timers;
         timers.reserve(200'000);
         std::size_t a = 1, b = 2, c = 3, d = 4;
         auto small = [&a] { ++a; };
         auto large = [=] { static_cast<void>(a + b + c + d); };
-        weft::sleep(200ms);  // what other tests left goes at the tick
+        weft::sleep(200ms);  // what other tests left behind goes at the tick
         long before = resident();
         for (int round = 0; round < 3; ++round) {
           for (int i = 0; i < 200'000; ++i) {

@@ -1,16 +1,16 @@
 // Everything that can hold up a scheduler, for a long time: goroutines that compute, that block in calls which they
-// announce or do not, sleep, talk over channels and sockets, start others and lock threads, and foreign threads that
-// talk to them, while the number of Ps changes between 1 and 4 and signals rain on every thread of the process, so that
-// each system call is interrupted now and then.
+// announce or do not, that sleep, talk over channels and sockets, start others and lock threads; and foreign threads
+// that talk to them. Meanwhile the number of Ps changes between 1 and 4, and signals rain on every thread of the
+// process, so that each system call is interrupted now and then.
 //
 //   sched_soak [--seconds=N] [--seed=N]     3 seconds in the suite; by hand: --seconds=600
 //
-// Exit code 0 and the counts, or 1 and what was wrong. What is held:
-//   - every goroutine that was started ends, every task has its result
-//   - every value that was sent is received, once; every byte that was written is echoed, in order
-//   - what locks protect is counted right
-//   - no sleep ends early, no call of weft tells of a signal
-//   - something always goes on: if nothing did for 60 s, every goroutine is shown
+// Exit code 0 and the counts, or 1 and what was wrong. What must hold:
+//   - Every goroutine that was started ends, every task has its result.
+//   - Every value that was sent is received, once; every byte that was written is echoed, in order.
+//   - What locks protect is counted right.
+//   - No sleep ends early, no call of weft reports a signal.
+//   - Something always goes on: if nothing does for 60 s, every goroutine is shown.
 
 #include "tests/stress/soak_arguments.hpp"
 
@@ -79,7 +79,7 @@ void compute_for(clock::duration d) {
 
 void on_signal(int) { signals.fetch_add(1, std::memory_order_relaxed); }
 
-// To one thread after the other, at random, and to the process.
+// Sends signals to threads of the process, which it chooses at random.
 void rain() {
   sigset_t all;
   sigfillset(&all);
@@ -118,7 +118,8 @@ auto again(F f) {
   }
 }
 
-// As long as it takes, whatever signals come. Not weft's: the thread sleeps. noinline: errno belongs to the thread.
+// Blocks the thread for the whole time, whatever signals come. Does not use weft's sleep: the thread itself sleeps.
+// noinline, as errno belongs to the thread.
 __attribute__((noinline)) void block_thread(std::chrono::microseconds d) {
   timespec t{0, static_cast<long>(d.count()) * 1000};
   while (::nanosleep(&t, &t) != 0) {
@@ -136,7 +137,7 @@ __attribute__((noinline)) bool write_byte(int fd, unsigned char b) {
 
 // --- goroutines
 
-// Starts one that is counted.
+// Starts a goroutine, and counts it.
 template <class F>
 void start(weft::wait_group& w, F f) {
   ++goroutines.in;
@@ -185,7 +186,7 @@ void hold_up(dice& d) {
 struct shared {
   std::vector<weft::chan<long>> chans;
   weft::mutex m;
-  long counted = 0;  // under m
+  long counted = 0;  // guarded by m
   std::atomic<long> to_count{0};
 };
 
@@ -212,7 +213,7 @@ void send_or_receive(shared& s, dice& d, account& a) {
   }
 }
 
-// A task of tasks: each returns how many there were.
+// A task of tasks: returns how many there are.
 long family(dice& d, int depth) {
   hold_up(d);
   if (depth == 0) return 1;
@@ -231,7 +232,7 @@ long family(dice& d, int depth) {
   return n;
 }
 
-// One blocks in a read that it does not announce; the other one writes.
+// One goroutine blocks in a read that it does not announce; the other one writes.
 void by_pipe(weft::wait_group& w, dice& d) {
   int fd[2];
   if (::pipe(fd) != 0) return fault("pipe", errno);
@@ -395,7 +396,7 @@ int soak(std::chrono::seconds time) {
   return wrong == 0 ? 0 : 1;
 }
 
-// If nothing goes on, every goroutine is shown.
+// If nothing goes on, shows every goroutine.
 void watch() {
   long last = -1;
   int still = 0;

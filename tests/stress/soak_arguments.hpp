@@ -1,4 +1,5 @@
-// The command line of the soaks: [--seconds=N] [--seed=N]. What was chosen is printed, so that a run can be repeated.
+// The command line of the soaks: [--seconds=N] [--seed=N]. The values chosen are printed, so that a run can be
+// repeated.
 #pragma once
 
 #include <chrono>
@@ -16,7 +17,7 @@ struct soak_arguments {
   std::uint64_t seed = std::random_device{}();
 };
 
-// Anything else ends the process with status 2.
+// Any other argument ends the process with status 2.
 inline soak_arguments read_soak_arguments(const char* name, int argc, char** argv) {
   soak_arguments chosen;
   for (int i = 1; i < argc; ++i) {

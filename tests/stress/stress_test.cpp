@@ -39,7 +39,7 @@ double seconds() {
   return s ? std::atof(s) : 0.7;
 }
 
-// One case: its seed, its end, and what ends it if it hangs.
+// One case: its seed, its end, and the alarm that ends it if it hangs.
 class stress {
  public:
   stress() {
@@ -70,7 +70,7 @@ class dice {
   std::mt19937_64 random_;
 };
 
-// Whatever may come between two operations.
+// Does something that may come between two operations.
 void pause(dice& d) {
   switch (d.below(40)) {
     case 0: weft::sleep(d.us(200)); break;
@@ -142,7 +142,7 @@ TEST_CASE("stress: channels in each form, with pauses of each kind, while the nu
           }
           pause(d);
         }
-        // What senders still hold and what is in the buffers.
+        // What is left in the buffers is counted below.
       });
     }
     dice d(s, 1000);
@@ -168,7 +168,7 @@ TEST_CASE("stress: tasks that start tasks, throw, end themselves and outlive tim
   struct tree {
     const stress& s;
     std::atomic<long>& threw;
-    // The number of nodes below, this one included; a node that throws or ends itself counts as one.
+    // Returns the number of nodes below, including this one. A node that throws or ends itself counts as one.
     long operator()(int depth, int who) const {
       dice d(s, who);
       pause(d);
@@ -181,7 +181,7 @@ TEST_CASE("stress: tasks that start tasks, throw, end themselves and outlive tim
       long sum = 1;
       bool skip_one = d.below(8) == 0;
       for (auto& c : children) {
-        if (skip_one) {  // its destructor waits
+        if (skip_one) {  // the task's destructor waits
           skip_one = false;
           continue;
         }
@@ -339,7 +339,7 @@ TEST_CASE("stress: locks and channels between goroutines, locked goroutines and 
             break;
           }
           default:
-            if (busy > 500) break;  // threads start them faster than they end
+            if (busy > 500) break;  // threads start goroutines faster than these end
             ++busy;
             weft::go([&, who] {
               dice e(s, who + 77);
@@ -376,7 +376,7 @@ TEST_CASE("stress: locks and channels between goroutines, locked goroutines and 
 
 TEST_CASE("stress: run() again and again, ended in the middle of everything") {
   stress s;
-  // Used by all of them: those that an ended run() left behind must not be in the way.
+  // Used in all rounds: goroutines that an ended run() left behind must not be in the way.
   chan<int> shared{1}, plain;
   auto m = std::make_shared<weft::shared_mutex>();
   int rounds = 0;

@@ -3,13 +3,13 @@
 //
 //   timer_soak [--seconds=N] [--seed=N]     3 seconds in the suite; by hand: --seconds=600
 //
-// Exit code 0 and the counts, or 1 and what was wrong. What is held:
-//   - each setting fires exactly once, or was taken back by a stop or reset that said true, or was dropped with its
-//   timer
-//   - the answers of stop and reset are right: exactly, where one user at a time has the timer; in sum, where several
-//   do
-//   - what is received is the instant that was due, of the present setting; ticks are on their grid
-//   - nothing is early; nothing is later than a bound, which grows with what a thread that only sleeps notices, too
+// Exit code 0 and the counts, or 1 and what was wrong. What must hold:
+//   - Each setting fires exactly once, or was taken back by a stop or reset that returned true, or was dropped with its
+//     timer.
+//   - The answers of stop and reset are right: each of them, for a timer that has one user at a time; in sum, for a
+//     timer that has several.
+//   - A value that is received is the instant that was due, of the current setting; ticks are on their grid.
+//   - Nothing is early; nothing is later than a bound, which grows with what a thread that only sleeps notices, too.
 
 #include "tests/stress/soak_arguments.hpp"
 
@@ -60,7 +60,7 @@ void raise_to(std::atomic<std::int64_t>& most, std::int64_t v) {
   while (v > m && !most.compare_exchange_weak(m, v)) {}
 }
 
-// How late something may be. The meter is a thread beside weft that sleeps for 1 ms at a time.
+// How late something may be. The stalls are measured by a thread beside weft that sleeps for 1 ms at a time.
 duration bound() { return 2s + 4 * duration(worst_stall.load()); }
 void happened(time_point due, time_point now, const char* what) {
   if (now < due) fault(what, (due - now).count());
@@ -79,7 +79,7 @@ class dice {
  public:
   explicit dice(unsigned who) : random_(seed * 1000003 + who) {}
   unsigned below(unsigned n) { return static_cast<unsigned>(random_() % n); }
-  // Some fire at once, some soon, some while their slot is visited again, some never by themselves.
+  // Some settings fire at once, some soon, some while their slot is visited again, some never by themselves.
   duration some_time() {
     switch (below(12)) {
       case 0: return 0ns;
@@ -98,19 +98,19 @@ class dice {
 
 // A setting that was made between two looks at the clock.
 struct setting {
-  time_point from, to;  // it is due between these
+  time_point from, to;  // the setting is due between these
   setting(time_point before, duration d, time_point after) : from(plus(before, d)), to(plus(after + known_to, d)) {}
   setting() = default;
-  // When in a look the clock was read is known to that (deadline_clock.hpp). Never too early.
+  // How precisely it is known when in a look the clock was read (deadline_clock.hpp). The time is never too early.
   static constexpr duration known_to = 50ns;
   static time_point plus(time_point t, duration d) {
     return d > 10000h || t == time_point::max() ? time_point::max() : t + std::max(d, duration::zero());
   }
 };
 
-// --- timers that one user at a time has
+// --- timers that have one user at a time
 
-// A timer whose function runs: when it ran is written down, and compared once all runs that are due have come.
+// A timer whose function runs. The times of its runs are noted, and compared once all runs that are due have come.
 class func_slot {
  public:
   void visit(dice& d) {
@@ -146,7 +146,7 @@ class func_slot {
     present_ = s;
   }
 
-  // The answer of stop or reset to the present setting.
+  // Accounts for the answer of stop or reset about the current setting.
   void take(bool pending) {
     if (!armed_) {
       if (pending) fault("func: true, but it was not set");
@@ -156,15 +156,15 @@ class func_slot {
     if (pending) {
       ++funcs.taken_back;
     } else {
-      due_.push_back(present_.from);  // it runs, or has run
+      due_.push_back(present_.from);  // the function runs, or has run
     }
   }
 
-  // True: nothing is under way.
+  // Compares the runs with what was due. Returns true if nothing is under way.
   bool settle() {
     std::lock_guard hold(log_->mutex);
     auto& runs = log_->runs;
-    if (armed_ && runs.size() > due_.size()) {  // the present one ran
+    if (armed_ && runs.size() > due_.size()) {  // the current setting ran
       armed_ = false;
       due_.push_back(present_.from);
     }
@@ -180,7 +180,7 @@ class func_slot {
       }
       return false;
     }
-    // Which run is whose is not known, but in order of time each must be after one of them.
+    // Which run belongs to which setting is not known. But in order of time, each run must come after one due time.
     std::sort(due_.begin(), due_.end());
     std::sort(runs.begin(), runs.end());
     for (std::size_t i = 0; i < due_.size(); ++i) happened(due_[i], runs[i], "func: it ran early, by ns");
@@ -190,7 +190,7 @@ class func_slot {
     return true;
   }
 
-  // Its handle goes while it is set: it still runs. A new one takes its place.
+  // Sets a timer and drops its handle at once: its function must run nevertheless.
   void abandon(dice& d) {
     ++abandoned_funcs.set;
     auto after = std::chrono::microseconds(d.below(1000));
@@ -212,7 +212,7 @@ class func_slot {
   std::vector<time_point> due_;
 };
 
-// A timer with a channel: who has it alone knows each answer.
+// A timer with a channel. It has one user at a time, which knows what each answer must be.
 class chan_slot {
  public:
   void visit(dice& d) {
@@ -261,7 +261,7 @@ class chan_slot {
     recv_result r = how(v);
     auto now = clock::now();
     if (r != recv_result::value) {
-      // Due before we began, or long before we gave up.
+      // Due before this call began, or long before it gave up.
       if (armed_ && (present_.to < begin || setting::plus(present_.to, bound()) < now))
         fault("chan: due, but not there");
       return;
@@ -329,7 +329,7 @@ struct slot {
   ticker_slot ticker;
 };
 
-// --- timers that all have at once
+// --- timers that all use at once
 
 struct commons {
   weft::func_timer func = weft::after_func(1h, [] { ++shared_funcs.fired; });
@@ -359,7 +359,7 @@ struct commons {
   }
 };
 
-// --- who does it
+// --- who uses them
 
 void work(unsigned who, std::vector<std::unique_ptr<slot>>& slots, std::array<commons, 4>& shared) {
   dice d(who);
@@ -443,7 +443,7 @@ int soak(std::chrono::seconds time) {
     shared_chans.taken_back += s.timer.stop();
     s.func.stop_and_wait();
   }
-  // What was let go runs soon.
+  // What was abandoned runs soon.
   auto patience = clock::now() + bound();
   while ((abandoned_funcs.open() != 0 || shared_funcs.open() != 0) && clock::now() < patience) weft::sleep(1ms);
   for (const account* a : {&funcs, &shared_funcs, &abandoned_funcs, &chans, &shared_chans}) {
@@ -459,7 +459,7 @@ int main(int argc, char** argv) {
   const auto chosen = weft::test::read_soak_arguments("timer_soak", argc, argv);
   const std::chrono::seconds time = chosen.time;
   seed = chosen.seed;
-  // If it hangs, every goroutine is shown.
+  // If the soak hangs, every goroutine is shown.
   std::signal(SIGALRM, [](int) { ::kill(::getpid(), SIGQUIT); });
   ::alarm(static_cast<unsigned>(time.count()) + 50);
 

@@ -1,4 +1,4 @@
-// Runs over the end of any stack.
+// A recursion that overflows any stack.
 #pragma once
 
 namespace {

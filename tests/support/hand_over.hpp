@@ -1,5 +1,5 @@
-// Two threads that hand a plain variable over, and nothing orders them but the calls that are tested: for
-// ThreadSanitizer. The calls come one after the other, so that they take the short way.
+// Two threads hand over a plain variable, ordered by nothing but the calls under test, so that ThreadSanitizer finds a
+// missing release or acquire in them. The calls never overlap, so they take their fast paths.
 #pragma once
 
 #include "tests/support/catch.hpp"
@@ -15,7 +15,7 @@ namespace weft::test {
 
 inline constexpr int times = 1000;
 
-// In place of CHECK, which is not for several threads.
+// In place of CHECK, which must not be used by several threads at once.
 inline void must(bool ok) {
   if (!ok) std::abort();
 }
@@ -24,10 +24,11 @@ inline void wait_for(const std::atomic<int>& what, int value) {
   while (what.load(std::memory_order_relaxed) != value) std::this_thread::yield();
 }
 
-// One thread writes and calls `give`, then this one calls `take` and reads, then the other way round. `i`: how often.
+// One thread writes the variable and calls `give`; then the other one calls `take` and reads it. After each time they
+// swap their parts. The argument of `give` and `take` is the number of the hand-over, from 1 to `times`.
 inline void hand_over(const std::function<void(int)>& give, const std::function<void(int)>& take) {
   int value = 0, wrong = 0;
-  std::atomic<int> turn{0};  // relaxed
+  std::atomic<int> turn{0};  // relaxed, so that it orders nothing
   auto one_side = [&](bool gives_first) {
     for (int i = 1; i <= times; ++i) {
       if (gives_first == (i % 2 != 0)) {
@@ -49,7 +50,7 @@ inline void hand_over(const std::function<void(int)>& give, const std::function<
   CHECK(wrong == 0);
 }
 
-// One for each time.
+// One T for each hand-over.
 template <class T>
 class several {
  public:

@@ -18,7 +18,7 @@ constexpr std::size_t stack_size = 256 * 1024;
 
 interleaving* active = nullptr;
 
-// Stacks are used again by the next seed.
+// Stacks are kept for the next seed.
 std::vector<std::unique_ptr<std::byte[]>>& stacks() {
   static std::vector<std::unique_ptr<std::byte[]>> all;
   return all;
@@ -42,8 +42,9 @@ struct interleaving::fiber {
   const void* sleeps_on = nullptr;
   rt::nanos deadline = rt::forever;
   bool woken = false;
-  std::size_t stalled_until = 0;  // a step
-  // Not seen by others yet; the newest last. Nothing is allocated or freed for it: freeing shows all (simulation.cpp).
+  std::size_t stalled_until = 0;  // the number of a step
+  // Stores that other threads do not see yet; the newest is last. The capacity is fixed: an allocation or release here
+  // would show all stores (simulation.cpp).
   std::vector<kept_store> kept;
 
   void show_one() noexcept {
@@ -60,7 +61,8 @@ struct interleaving::fiber {
 struct interleave_access {
   static interleaving::fiber* here() noexcept { return interleaving::running() ? active->current_ : nullptr; }
 
-  // A frame may be gone, and something else be there, before the store is seen.
+  // False for the thread's own stack: before the store is shown, the frame may be gone, and something else in its
+  // place.
   static bool may_be_kept(const void* where) noexcept {
     auto distance = reinterpret_cast<std::intptr_t>(where) - reinterpret_cast<std::intptr_t>(&where);
     return std::abs(distance) > std::intptr_t{stack_size};
@@ -103,7 +105,7 @@ struct interleave_access {
 };
 
 interleaving::interleaving(std::uint64_t seed) : random_(seed * 0x9e3779b97f4a7c15u + 1) {
-  // Some orders need many changes, others long stretches in which one thread stands still in the worst place.
+  // Some faults need many switches, others long stretches in which one thread stands still in the worst place.
   switch_one_in_ = 1u << (1 + random_.below(6));
 }
 
@@ -130,10 +132,10 @@ void interleaving::leave() noexcept {
   if (running()) active->back_to_run();
 }
 
-// From the running thread.
+// Called by the running thread.
 void interleaving::back_to_run() noexcept {
   fiber* f = current_;
-  // Where run() waits is kept in the fiber that it resumed.
+  // While a fiber runs, its `context` is where run() waits; otherwise it is where the fiber itself waits.
   fc::transfer_t back = fc::jump_fcontext(f->context, nullptr);
   f->context = back.fctx;
 }
@@ -182,7 +184,7 @@ rt::nanos interleaving::earliest_deadline_on(const void* word) const noexcept {
   return earliest;
 }
 
-// All sleep. "", or why none will go on.
+// Called when all threads sleep: advances the time to the earliest deadline. Returns "", or what is wrong.
 std::string interleaving::wake_the_late() {
   rt::nanos next = rt::forever;
   for (const auto& f : fibers_) {
@@ -202,7 +204,7 @@ interleaving::fiber* interleaving::choose(std::size_t step) {
     if (f->sleeps_on && f->deadline <= now_) f->sleeps_on = nullptr;
     if (f->sleeps_on) continue;
     ready_.push_back(f.get());
-    // Those that stand still come last.
+    // Threads that are stalled come last.
     if (f->stalled_until > step) {
       ++stalled;
     } else {
@@ -210,7 +212,7 @@ interleaving::fiber* interleaving::choose(std::size_t step) {
     }
   }
   if (ready_.empty()) return nullptr;
-  // What a thread keeps is seen at last, whether it goes on or not.
+  // Every kept store is seen at some time, whether its thread goes on or not.
   if (random_.below(8) == 0) {
     fiber& any = *ready_[random_.below(static_cast<std::uint32_t>(ready_.size()))];
     if (!any.kept.empty()) any.show_one();
@@ -226,7 +228,7 @@ std::string interleaving::run(std::size_t max_steps) {
   active = this;
   void* outside = take_thread_state();
   std::string result;
-  constexpr rt::nanos a_step = 5;  // who asks again and again shall see a deadline of others come
+  constexpr rt::nanos a_step = 5;  // ns; the deadlines of other threads must come even while a thread polls in a loop
   for (std::size_t step = 0;; ++step, now_ += a_step) {
     fiber* f = choose(step);
     if (!f) {
@@ -258,7 +260,7 @@ std::string interleaving::run(std::size_t max_steps) {
 void interleaving::fail(std::string message) {
   if (running()) {
     active->failure_ = std::move(message);
-    active->back_to_run();  // it is never resumed
+    active->back_to_run();  // does not return: the fiber is never resumed
   }
   std::fprintf(stderr, "outside of interleaving::run(): %s\n", message.c_str());
   std::abort();
@@ -275,7 +277,7 @@ std::uint64_t seeds(std::uint64_t usual) {
 
 }  // namespace weft::test
 
-// In place of the system's: "let another thread run" means one of ours.
+// Replaces the C library's: switches to another simulated thread.
 extern "C" int sched_yield() noexcept {
   weft::test::interleaving::leave();
   return 0;

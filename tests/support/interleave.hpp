@@ -1,10 +1,10 @@
-// Drives a protocol through its interleavings: threads of which one runs at a time, in an order that a seed decides.
+// Drives a protocol through its interleavings: only one thread runs at a time, in an order that a seed determines.
 //
-// The code under test is compiled with -DWEFT_INTERLEAVE (runtime/atomic.hpp): before each atomic access the running
-// thread may be exchanged for another one. The threads are fibers on the calling thread, so that a change costs
-// nanoseconds, and ten thousands of seeds fit in a second. Futexes are modelled, too (interleave_futex.cpp): a thread
-// that sleeps runs on only when it is woken, so a lost wake-up shows as "deadlock". The whole of weft runs like this in
-// support/simulation.hpp.
+// The code under test is compiled with -DWEFT_INTERLEAVE (runtime/atomic.hpp): before each atomic access, the running
+// thread may be exchanged for another one. The threads are fibers on the calling thread, so a switch costs nanoseconds,
+// and a second is enough for tens of thousands of seeds. Futexes are modelled, too (interleave_futex.cpp): a thread
+// that sleeps runs on only after it was woken, so a lost wake-up shows as "deadlock". support/simulation.hpp runs the
+// whole of weft like this.
 //
 //   for (std::uint64_t seed = 0; seed < 10000; ++seed) {
 //     interleaving threads(seed);
@@ -14,10 +14,10 @@
 //     REQUIRE(threads.run() == "");
 //   }
 //
-// Of memory orders it sees what x86-64 makes of them (keep_stores): a store that is not seq_cst may be kept back, while
-// the thread reads on, until its next read-modify-write, seq_cst store or system call; the others see a thread's stores
-// in their order. That is what a "Dekker" needs seq_cst for. A missing release or acquire the tests named *_race_test
-// show to ThreadSanitizer, with real threads.
+// It models of memory orders what x86-64 makes of them (keep_stores): a store that is not seq_cst may be kept back
+// while the thread reads on, until the thread's next read-modify-write, seq_cst store or system call. Other threads see
+// the stores of a thread in order. This is the reordering for which a "Dekker" needs seq_cst. A missing release or
+// acquire is found by the tests named *_race_test, which use real threads under ThreadSanitizer.
 #pragma once
 
 #include "runtime/atomic.hpp"
@@ -44,69 +44,72 @@ class interleaving {
   interleaving(const interleaving&) = delete;
   interleaving& operator=(const interleaving&) = delete;
 
-  // Also by a thread that runs. Its number.
+  // Adds a thread and returns its number. A running thread may call this, too.
   std::size_t add(std::function<void()> thread);
-  // It may sleep for ever.
+  // The thread may sleep forever: run() does not wait for it.
   void forget(std::size_t thread);
 
-  // Before run(). A thread that is exchanged for another one may stand still for long.
+  // Call before run(). A thread that is switched away from may stand still for many steps.
   void stall_threads() noexcept { stalls_ = 12; }
-  // The same, for much longer, but one at a time: the others get far meanwhile.
+  // The same, for much longer, but only one thread at a time, so that the others get far meanwhile.
   void stall_one_thread() noexcept {
     stalls_ = 16;
     one_stalls_ = true;
   }
-  // Before run(). Stores that are not seq_cst may be seen later. Not where plain variables of the test hand over.
+  // Call before run(). Other threads may see a store late unless it is seq_cst. Not for tests whose threads also
+  // communicate by plain variables.
   void keep_stores() noexcept { keeps_stores_ = true; }
 
-  // Runs until every thread has returned: "". Else what went wrong: they all sleep ("deadlock"), they do not come to an
-  // end ("livelock"), or what a thread said with fail().
+  // Runs until every thread has returned. Returns "", or what went wrong: "deadlock" (all threads sleep), "livelock"
+  // (they do not come to an end), or the message that a thread passed to fail().
   std::string run(std::size_t max_steps = 200000);
 
-  // For the threads: which of them runs, in the order in which they were added.
+  // For the threads: the number of the calling thread; add() counts from 0.
   static std::size_t current() noexcept;
 
-  // For the threads: random numbers that belong to the seed.
+  // For the threads: random numbers that the seed determines.
   rt::random_source& random() noexcept { return random_; }
 
-  // Ends the test with this message. By a thread; it does not return.
+  // For the threads: ends the test with this message. Does not return.
   [[noreturn]] static void fail(std::string message);
   static void check(bool condition, const char* message) {
     if (!condition) fail(message);
   }
 
-  // A thread that waits for a plain condition lets the others run meanwhile.
+  // For the threads: lets the other threads run until a plain condition holds.
   static void wait_until(const std::function<bool()>& condition);
 
   // --- for models of the system
 
-  // Whether one of the threads runs; else run() has not begun, or has ended.
+  // True while a thread runs; false before run(), between threads, and after run().
   static bool running() noexcept;
-  // Lets others run, if there are any. Outside of run() nothing.
+  // Lets other threads run. Does nothing outside of run().
   static void leave() noexcept;
-  // The calling thread sleeps until wake(word), or until now() is `deadline`: false.
+  // Puts the calling thread to sleep. True: wake(word) has woken it. False: now() has reached `deadline`.
   static bool sleep_on(const void* word, rt::nanos deadline = rt::forever) noexcept;
-  // Which of many sleepers is woken is not defined, and the seed decides.
+  // Wakes up to `count` threads that sleep on `word`. The seed decides which: the order is not defined.
   static void wake(const void* word, int count) noexcept;
-  // What threads have stored, all see from here on: the calling one's, or that of all.
+  // Makes kept stores visible to all threads: those of the calling thread, or those of every thread.
   static void show_stores() noexcept;
   static void show_all_stores() noexcept;
 
-  // Time goes on a little with each step, by `pass_time`, and to the earliest deadline when all threads sleep.
+  // Simulated time. It advances a little with each step, by pass_time(), and to the earliest deadline when all threads
+  // sleep.
   static rt::nanos now() noexcept;
   static void pass_time(rt::nanos d) noexcept;
 
  protected:
-  rt::nanos earliest_deadline_on(const void* word) const noexcept;  // of those who sleep there; else rt::forever
+  rt::nanos earliest_deadline_on(const void* word) const noexcept;  // of the threads that sleep there; else rt::forever
 
  private:
   friend struct interleave_access;
   struct fiber;
 
-  // What a thread has of its own beside its stack; called around each stretch in which it runs.
+  // What a thread owns beside its stack. run() calls `put` before each stretch in which a thread runs, and `take` after
+  // it.
   virtual void* take_thread_state() noexcept { return nullptr; }
   virtual void put_thread_state(void*) noexcept {}
-  // All threads sleep, some of them until a deadline. "", or what is wrong with that.
+  // Called when all threads sleep, and some have a deadline. Returns "", or what is wrong.
   virtual std::string all_sleep() { return ""; }
 
   void back_to_run() noexcept;
@@ -115,7 +118,7 @@ class interleaving {
 
   rt::random_source random_;
   std::uint32_t switch_one_in_;
-  unsigned stalls_ = 0;  // how long: the binary digits of the most steps
+  unsigned stalls_ = 0;  // 0: threads do not stall; else a stall lasts less than 2^(stalls_ - 1) steps
   bool one_stalls_ = false;
   bool keeps_stores_ = false;
   rt::nanos now_ = rt::second;
@@ -125,7 +128,7 @@ class interleaving {
   std::string failure_;
 };
 
-// The number of seeds a test shall try; WEFT_TEST_SEEDS multiplies it (a longer search by hand).
+// The number of seeds for a test to try: `usual`, times WEFT_TEST_SEEDS if that is set (for a longer search by hand).
 std::uint64_t seeds(std::uint64_t usual);
 
 }  // namespace weft::test

@@ -1,5 +1,5 @@
-// In place of runtime/futex.cpp and runtime/asymmetric.cpp. Outside of interleaving::run() nobody contends, so nothing
-// ever sleeps.
+// Replaces runtime/futex.cpp and runtime/asymmetric.cpp. Outside of interleaving::run() there is only one thread, so
+// nothing ever sleeps there.
 
 #include "runtime/asymmetric.hpp"
 #include "runtime/futex.hpp"
@@ -14,7 +14,7 @@ void futex_wait(atomic<std::uint32_t>* word, std::uint32_t expected) noexcept {
   if (word->load(relaxed) == expected && interleaving::running()) interleaving::sleep_on(word);
 }
 
-// Time does not pass here: the deadline may come at any moment, or not before the wake-up.
+// Time is not modelled: the deadline has always passed, but other threads may run first, so a wake-up can still win.
 bool futex_wait_until(atomic<std::uint32_t>* word, std::uint32_t expected, nanos) noexcept {
   if (word->load(relaxed) == expected) interleaving::leave();
   return false;

@@ -1,8 +1,8 @@
 // The main() of every Catch2 test. It runs the session on a plain thread: a test that needs goroutines calls
 // weft::run itself.
 //
-// After each test case no thread may be left over that was not there before. A test case that leaves some on purpose
-// carries the tag [leaves-threads].
+// After each test case, no thread may be left that did not exist before it. A test case that leaves threads behind on
+// purpose has the tag [leaves-threads].
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
 using listener_base = Catch::EventListenerBase;
@@ -79,10 +79,10 @@ CATCH_REGISTER_LISTENER(leak_check)
 }  // namespace
 
 int main(int argc, char** argv) {
-  // A sanitizer starts its own thread with the program's first one: that is no leak of a test.
+  // A sanitizer starts a thread of its own along with the program's first one. It must not count as a leak.
   std::thread([] {}).join();
 
   int failed = Catch::Session().run(argc, argv);
   if (leaks_found > 0) std::fprintf(stderr, "%d leaks\n", leaks_found);
-  return failed != 0 || leaks_found > 0 ? 1 : 0;  // meson reads other numbers, as 77, in its own way
+  return failed != 0 || leaks_found > 0 ? 1 : 0;  // to meson, other codes mean something else, such as 77
 }

@@ -1,4 +1,4 @@
-// While it lives the process can open nothing: EMFILE.
+// While an object of this class exists, the process cannot open a descriptor: EMFILE.
 #pragma once
 
 #include <sys/resource.h>

@@ -31,7 +31,7 @@ namespace {
 
 simulation* present = nullptr;
 
-const char in_poller = 0;  // what those sleep on who wait for events
+const char in_poller = 0;  // threads that wait for events sleep on its address
 
 rt::nanos to_nanos(const timespec& t) { return static_cast<rt::nanos>(t.tv_sec) * rt::second + t.tv_nsec; }
 
@@ -41,10 +41,10 @@ struct pretended_thread {
   std::size_t fiber;
   bool ended = false;
 };
-std::map<pthread_t, pretended_thread> threads;  // by number
+std::map<pthread_t, pretended_thread> threads;  // the key is our number for the thread
 pthread_t last_thread = 0;
 
-// As in runtime/thread.cpp, but one for each of ours.
+// The state of a thread that is not weft's, as in runtime/thread.cpp, but one for each simulated thread.
 struct foreign_thread : rt::thread_state {
   rt::G own;
   foreign_thread() noexcept {
@@ -77,7 +77,7 @@ long futex(const std::uint32_t* word, int op, std::uint32_t value, const timespe
   }
 }
 
-// Whatever is written to any descriptor ends the sleep: then they look, and go on sleeping.
+// A write to any descriptor wakes all that sleep here. Those for which nothing is ready go on sleeping.
 long epoll_wait_until(int fd, epoll_event* events, int most, rt::nanos deadline) {
   for (;;) {
     rt::interleave_point();
@@ -88,7 +88,7 @@ long epoll_wait_until(int fd, epoll_event* events, int most, rt::nanos deadline)
   }
 }
 
-// sysmon's alarm. Whoever sets it wakes the sleeper, who looks when it rings now.
+// sysmon's alarm. Setting it wakes the sleeper, which checks whether the alarm rings already.
 rt::nanos alarm_rings = rt::forever;
 
 bool sleep_until_alarm(rt::nanos deadline) {
@@ -101,8 +101,9 @@ bool sleep_until_alarm(rt::nanos deadline) {
   }
 }
 
-// A look of its own, not the scheduler's, which is what is tested. But for the rings of `crumbs`, a bit for each P, and
-// the global queue if there are any: it has what flowed over from them.
+// True if a goroutine is in a P's ring or in the global queue. `crumbs` has a bit for each P: the rings of those Ps are
+// left out, and so is the global queue if any bit is set, as it has what overflowed from those rings. This does not use
+// the scheduler's own check (look_at_queues), which is under test.
 bool work_in_rings(std::uint32_t crumbs) {
   if (crumbs == 0 && rt::sched.global_size.load(rt::relaxed) != 0) return true;
   for (std::uint32_t i = 0; i < rt::sched.procs.load(rt::relaxed); ++i) {
@@ -116,7 +117,7 @@ bool work_in_rings(std::uint32_t crumbs) {
 
 simulation::simulation(std::uint64_t seed) : interleaving(seed), procs_(1 + static_cast<unsigned>(seed % 3)) {
   present = this;
-  rt::sched.next_m_id = 1;  // their random numbers
+  rt::sched.next_m_id = 1;  // Ms seed their random numbers with their ids
   rt::alone_ended.store(rt::alone_ends::not_yet, rt::relaxed);
   alarm_rings = rt::forever;
   stall_threads();
@@ -146,7 +147,8 @@ std::string simulation::run() {
   return wrong;
 }
 
-// Nobody sees the difference to a sleep. It ends at a round time, so that what several do meets there.
+// A sleep: other threads cannot tell it from computing. It ends at a multiple of `round`, so that several threads often
+// go on at the same time.
 void simulation::compute(rt::nanos d) {
   constexpr rt::nanos round = 5 * rt::microsecond;
   char nobody_wakes = 0;
@@ -159,7 +161,8 @@ void* simulation::take_thread_state() noexcept {
 }
 void simulation::put_thread_state(void* state) noexcept { rt::set_this_thread(static_cast<rt::thread_state*>(state)); }
 
-// What was crumbs once is left to the dozer until it wakes, whatever a thief says of its ring meanwhile.
+// A ring that held crumbs at any time during a doze is left to the dozer until it wakes, even if a thief has changed
+// its opinion of that ring (spoils_here) since.
 void simulation::look_for_crumbs() noexcept {
   using namespace rt;
   if (!sched.dozer.load(relaxed)) crumbs_in_doze_ = 0;
@@ -178,14 +181,14 @@ std::string simulation::all_sleep() {
     if (idles && !m->pinned_ready.empty()) return "an M sleeps, and a goroutine that is pinned to it is ready";
   }
   if (sched.idle_ps.load(relaxed) == 0) return "";
-  // Somebody has missed an unlock, and looks again soon (lock.cpp: barrier_after).
+  // A thread has missed an unlock, and looks again soon (lock.cpp: barrier_after).
   if (std::ranges::any_of(lock_bells, [](const lock_bell& b) { return b.rings.load(relaxed) != 0; })) return "";
-  // One that looks for work pauses, until who was alone is aware that others have come (alone.cpp).
+  // An M that looks for work pauses until the M that was alone is aware that others have come (alone.cpp).
   for (const M* m : sched.all_ms) {
     if (m->p.load(relaxed) && m->g == &m->g0) return "";
   }
   if (sched.promiser.load(relaxed)) {
-    // It pauses for 20 µs at least, and the kernel is told how long from now.
+    // sysmon pauses for at least 20 µs, and gives the kernel a duration, so its sleep may end a little later.
     const bool watched = earliest_deadline_on(&alarm_rings) <= promise_due() + 25 * microsecond;
     return watched ? "" : "somebody has promised to do what there is, and sysmon sleeps longer than that holds";
   }
@@ -197,15 +200,15 @@ std::string simulation::all_sleep() {
   if (const M* dozer = sched.dozer.load(relaxed)) {
     if (!dozer->help.is_away())
       return work_in_rings(crumbs_in_doze_) ? "a goroutine is queued, and somebody dozes" : "";
-    // What lies in rings waits for the end of the doze.
+    // What is in the rings waits for the end of the doze.
     const bool came_since = crumbs_in_doze_ == 0 && sched.global_size.load(relaxed) > dozer->left_behind;
     return came_since ? "a goroutine was queued globally, and somebody stays away" : "";
   }
   if (look_at_queues() != queued::nothing) return "a goroutine is queued, a P idles, and everybody sleeps";
-  // Later ones are sysmon's (timer_wants_poller).
+  // sysmon takes care of later timers (timer_wants_poller).
   nanos timer = earliest_timer();
   if (timer != 0 && timer - now() > 5 * millisecond) return "";
-  // The kernel is told how long from now, so that it may be a little later.
+  // The kernel is given a duration, so the sleep may end a little later.
   bool polled = earliest_deadline_on(&in_poller) != forever && sched.poll_until.load(relaxed) <= timer;
   if (timer != 0 && !polled) return "nobody sleeps in the poller for the next timer";
   return "";
@@ -213,7 +216,7 @@ std::string simulation::all_sleep() {
 
 }  // namespace weft::test
 
-// --- in place of the library's: what a thread stored to memory that it frees is seen before that is somebody else's
+// --- in place of the library's: memory is freed only after the thread's stores were shown, so none hits its next owner
 
 void* operator new(std::size_t size) {
   if (void* p = std::malloc(size)) return p;
@@ -259,7 +262,7 @@ int __wrap_pthread_join(pthread_t thread, void**) {
 }
 
 int __wrap_pthread_timedjoin_np(pthread_t thread, void** result, const timespec*) {
-  return __wrap_pthread_join(thread, result);  // all end soon
+  return __wrap_pthread_join(thread, result);  // the time limit does not matter: all threads end soon
 }
 
 int __wrap_pthread_tryjoin_np(pthread_t thread, void**) {
@@ -346,7 +349,7 @@ long __wrap_syscall(long number, ...) {
   }
 }
 
-// What /proc knows of a thread.
+// In place of what /proc says of a thread: any answer.
 rt::thread_does __wrap__ZN4weft2rt14look_at_threadEi(int) {
   return static_cast<rt::thread_does>(present->random().below(3));
 }

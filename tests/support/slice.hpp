@@ -1,5 +1,5 @@
-// For how long the calling thread computes before the kernel turns to the next one (runtime/time_slice.hpp), in ns.
-// Linux before 6.12 says 0.
+// Returns for how long the kernel lets the calling thread compute before it turns to another one
+// (runtime/time_slice.hpp), in ns. Returns 0 before Linux 6.12.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// As much of Catch2 as the tests need that the matrix of builds compiles again and again (tests/matrix/run): there
-// Catch2 would take most of the time, and it is not to be had for every standard library. With it comes main().
+// The part of Catch2 that is needed by the tests which tests/matrix/run compiles in many builds. Compiling Catch2
+// itself would take most of the time, and it cannot be had for every standard library. This header also defines main().
 #pragma once
 
 #include <cstdio>
@@ -31,7 +31,7 @@ inline bool check(bool ok, const char* what, const char* file, int line) {
   return false;
 }
 
-// What f throws; "" for nothing, "?" for what has no message.
+// Returns the message of what f throws: "" if f throws nothing, "?" if the exception has no message.
 template <class F>
 std::string message_of(F f) {
   try {

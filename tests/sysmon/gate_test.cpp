@@ -1,5 +1,5 @@
-// The gate's trials (sysmon/gate.cpp): what becomes of a newcomer that lost its P, and the turn with it. The test looks
-// instead of sysmon, and what the kernel tells of the thread comes from here.
+// The gate's trials (sysmon/gate.cpp): what becomes of a newcomer that has lost its P, and of the turn with it. The
+// test takes sysmon's looks, and says what the kernel tells about the thread.
 //
 // Kills these mutants (tests/mutants): gate-*, newcomers-next-*, newcomers-queued-begins, newcomers-suspect-is-next.
 
@@ -24,7 +24,8 @@ constexpr int no_thread = -7;
 rt::thread_does does;
 rt::nanos used;
 
-// Beside as many hogs as close the gate. Main keeps its P, so that sysmon's own gate has nothing to look at.
+// A trial beside as many hogs as it takes to close the gate. Main keeps its P, so that sysmon's own gate has nothing to
+// look at.
 class court {
  public:
   court() {
@@ -32,7 +33,7 @@ class court {
     does = rt::thread_does::compute;
     used = 5 * rt::millisecond;
     defendant_.tid = no_thread;
-    CHECK(rt::withhold_turn());  // it had the turn, and now the gate has
+    CHECK(rt::withhold_turn());  // the newcomer had the turn, and now the gate has it
     gate_.look(now_, true, {&defendant_, defendant_.regained, &kind_, true}, false);
   }
   ~court() {
@@ -48,12 +49,12 @@ class court {
     now_ += t;
     gate_.look(now_, false, {}, false);
   }
-  // Another one has begun, and is in a call.
+  // Another newcomer has begun, and is in a call.
   void another_blocks() {
     CHECK(rt::withhold_turn());
     gate_.look(now_, false, {}, true);
   }
-  // And lose their Ps, and had begun without the turn; both are of this kind.
+  // Two others, which had begun without the turn, lose their Ps. Both are of this kind.
   void others_lose_their_ps(rt::M* a, rt::M* b, const void* kind) {
     gate_.look(now_, true, {a, a->regained, kind, false}, false);
     gate_.look(now_, true, {b, b->regained, kind, false}, false);
@@ -84,7 +85,7 @@ class court {
   std::uint32_t more_threads_ = 0;
 };
 
-// So much that one more look is no verdict yet.
+// A time after which one more look does not bring a verdict yet.
 constexpr rt::nanos a_look = 10 * rt::millisecond;
 
 }  // namespace
@@ -140,7 +141,7 @@ TEST_CASE("gate: one that uses the processor for 200 us computes, and the next o
     c.look_after(a_look);
     CHECK(c.is_suspect());
     CHECK(c.suspects_wait());
-    CHECK(c.somebody_may_begin());  // of another kind
+    CHECK(c.somebody_may_begin());  // a goroutine of another kind
     c.look_after(99 * rt::millisecond);
     CHECK(c.suspects_wait());
     c.look_after(rt::millisecond);
@@ -284,7 +285,7 @@ TEST_CASE(
     rt::M m;
     m.tid = no_thread;
     const char kind = 0;
-    CHECK(rt::withhold_turn());  // another one has it
+    CHECK(rt::withhold_turn());  // another newcomer has it
     gate.look(1000 * rt::second, true, {&m, m.regained, &kind, false}, false);
     rt::give_turn_back();
     rt::lock_guard hold(rt::sched.mutex);
@@ -294,7 +295,7 @@ TEST_CASE(
 
 namespace {
 
-// Newcomers wait, and none begins by the turn. Main keeps the only P while it is in a step.
+// Runs `steps` while newcomers wait and none begins by the turn. Main keeps the only P while it is in a step.
 void while_newcomers_wait(const std::function<void()>& steps) {
   weft::run(
       [&] {
@@ -307,7 +308,7 @@ void while_newcomers_wait(const std::function<void()>& steps) {
       {.procs = 1});
 }
 
-// All from one place, which comes back.
+// All are started from one place, which the goroutine reports in `kind`.
 struct started {
   std::atomic<bool> begun{false};
   const void* kind = nullptr;

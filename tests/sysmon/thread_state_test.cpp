@@ -31,7 +31,7 @@ TEST_CASE("thread_state: one that runs computes, one in a call sleeps") {
   });
   while (tid == 0 || look_at_thread(tid) != thread_does::sleep) std::this_thread::yield();
   const std::string what = describe(tid);
-  CHECK((what == "in read" || what == "asleep in the kernel"));  // the second: the call may not be looked at
+  CHECK((what == "in read" || what == "asleep in the kernel"));  // the second if the call may not be looked at
   {
     weft::test::no_descriptors none;
     CHECK(look_at_thread(tid) == thread_does::unknown);
@@ -39,7 +39,7 @@ TEST_CASE("thread_state: one that runs computes, one in a call sleeps") {
   }
   CHECK(::write(ends[1], "x", 1) == 1);
   reads.join();
-  while (look_at_thread(tid) != thread_does::unknown) std::this_thread::yield();  // it ends a little later
+  while (look_at_thread(tid) != thread_does::unknown) std::this_thread::yield();  // the thread ends a little later
   CHECK(look_at_thread(tid) == thread_does::unknown);
   for (int fd : ends) ::close(fd);
 }

@@ -13,7 +13,8 @@ namespace {
 
 constexpr nanos start = 1'234'567'891'234'567;
 
-// One sleep begins every `apart`, for that long; then the last one's end, less its due time. at(): when it began.
+// go_on() begins a sleep of `length` every `apart`, for `for_time`. late() is how long after its due time a sleep ends
+// that begins at `at`.
 struct sleepers {
   sleep_crowd crowd;
   nanos at = start;
@@ -35,7 +36,7 @@ sleepers crowd_of(nanos apart, nanos length) {
 
 TEST_CASE("few that sleep end on time, each") {
   for (nanos length : {50 * microsecond, millisecond, 5 * millisecond, second, 100 * second}) {
-    sleepers s = crowd_of(length / 2, length);  // two of them, or none
+    sleepers s = crowd_of(length / 2, length);  // too few for a crowd
     CHECK(s.late(length) == 0);
     CHECK_FALSE(s.with_others(length));
   }

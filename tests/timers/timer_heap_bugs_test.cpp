@@ -1,5 +1,5 @@
 // The bugs that Go had in this table of states, at the level of the heap. Each case names Go's issue and says what went
-// wrong there. tests/go/timer_bugs_test.cpp has the same bugs as a program meets them.
+// wrong in Go. tests/go/timer_bugs_test.cpp has the same bugs as a program meets them.
 //
 // Kills these mutants (tests/mutants): timers-38023-*, timers-47329-*, timers-47762-*, timers-51654-*.
 
@@ -38,9 +38,9 @@ bool is_armed(const timer& t) {
 
 }  // namespace
 
-// Go 1.14: a goroutine was preempted inside of modtimer, with the timer in timerModifying. Whoever looked at that heap,
-// on the same M even, waited for the state to pass, for ever (38023, 38070).
-// Here: who holds a timer in `modifying` waits for nobody who might look at it.
+// Go 1.14: a goroutine was preempted inside modtimer, with the timer in timerModifying. Whoever looked at that heap,
+// even on the same M, waited forever for the state to pass (38023, 38070).
+// Here: a thread that holds a timer in `modifying` does not wait for a thread that might look at it.
 TEST_CASE("Go issue 38023: timers are changed while others look at them, and all get to an end") {
   for (std::uint64_t seed = 0; seed < seeds(5000); ++seed) {
     interleaving threads(seed);
@@ -84,7 +84,7 @@ TEST_CASE("Go issue 47329: a timer that is made earlier during an adjustment is 
     int changing = 2;
     for (int m = 0; m < 2; ++m) {
       threads.add([&, m] {
-        // Each has two timers of its own, and rapidly moves them earlier.
+        // Each thread has two timers of its own, and moves them earlier in quick succession.
         for (int i = 0; i < 4; ++i) {
           counting_timer& t = ts[static_cast<std::size_t>(2 * m) + threads.random().below(2)];
           set(h, t, now + 1 + static_cast<nanos>(threads.random().below(300)));
@@ -109,8 +109,9 @@ TEST_CASE("Go issue 47329: a timer that is made earlier during an adjustment is 
   }
 }
 
-// Go 1.16.7: adjusttimers took a timer out of the heap in the middle of its walk and went on at the same place, though
-// others had moved to places that it had passed. Those kept their old time, and the hint for them was cleared.
+// Go 1.16.7: adjusttimers took a timer out of the heap in the middle of its walk and went on at the same place,
+// although other timers had moved to places that it had passed. Those kept their old time, and the hint for them was
+// cleared.
 TEST_CASE("Go issue 47762: an adjustment puts every timer right, whatever it takes out on its way") {
   for (std::uint64_t seed = 0; seed < seeds(300); ++seed) {
     interleaving threads(seed);
@@ -175,13 +176,13 @@ TEST_CASE("Go issue 51654: a heap that has become empty has no time to wake for"
     timer_heap h;
     std::array<counting_timer, 2> ts;
     set(h, ts[0], 100);
-    set(h, ts[0], 50);  // the hint
+    set(h, ts[0], 50);  // sets the hint
     CHECK(h.wake_when() == 50);
     REQUIRE(del_timer(&ts[0], nullptr));
     l.at(h);
     INFO(l.name);
     if (h.size() == 0) CHECK(h.wake_when() == 0);
-    // What comes next, in whatever order, finds nothing left over.
+    // Whatever comes next, in any order, finds nothing left over.
     set(h, ts[1], 30);
     bool ran = false;
     h.check(30, false, &ran);

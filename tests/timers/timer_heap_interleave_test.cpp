@@ -61,12 +61,12 @@ std::string everything_at_once(std::uint64_t seed) {
         heaps[random.below(4) == 0 ? 1 - r : r].check(now, random.below(2) == 0, &ran);
         if (random.below(4) == 0) heaps[r].tidy();
         test_timer& t = timers[random.below(timers.size())];
-        if (random.below(4) == 0 && del_timer(&t, &heaps[r])) ++t.taken_back;  // as who holds this heap's P
+        if (random.below(4) == 0 && del_timer(&t, &heaps[r])) ++t.taken_back;  // as the holder of this heap's P
         if (random.below(2) == 0) ++now;
       }
     });
   }
-  // Whoever looks from outside. Below zero is a large number.
+  // A thread that looks from outside. A count below zero would be a large number.
   constexpr std::uint32_t all_stops = 1000;
   threads.add([&] {
     while (modifiers > 0) {
@@ -94,7 +94,7 @@ std::string everything_at_once(std::uint64_t seed) {
   return "";
 }
 
-// A timer that dies when its owner has let go of it and no heap has it.
+// A timer that dies when its owner has let go of it and no heap holds it.
 struct counted_timer : timer {
   struct total {
     nanos now = 100;
@@ -110,7 +110,7 @@ struct counted_timer : timer {
   total& of;
 };
 
-// Owners let go of timers that are armed or stopped, while the heap cleans up: neither is lost.
+// Owners let go of timers, armed or stopped, while the heap cleans up. None is lost.
 std::string owners_let_go(std::uint64_t seed) {
   interleaving threads(seed);
   auto& random = threads.random();
@@ -154,8 +154,8 @@ std::string owners_let_go(std::uint64_t seed) {
          std::to_string(all.taken_back);
 }
 
-// An M that sleeps in the poller, as find.cpp does it (sleep_in_poller), but looks at the hints only once; and who arms
-// timers, as timing.cpp does it (wake_net_poller).
+// An M that sleeps in the poller as find.cpp does it (sleep_in_poller), except that it looks at the hints only once;
+// and what arms timers as timing.cpp does it (wake_net_poller).
 struct poller {
   timer_heap& heap;
   const nanos& now;
@@ -163,7 +163,7 @@ struct poller {
   bool broken = false, asleep = false;
   nanos sleeps_until = 0;
 
-  // Until `over`, and asleep at last.
+  // Sleeps until `over`, each time until it is broken off or time is up. Is asleep at the end.
   template <class Over>
   void sleep_again_and_again(Over over) {
     for (;;) {
@@ -200,7 +200,7 @@ struct poller {
   }
 };
 
-// When all is quiet, the sleeper does not sleep past a timer.
+// When all is quiet, the sleeper must not sleep past a timer.
 std::string sleeper_and_modifiers(std::uint64_t seed) {
   interleaving threads(seed);
   auto& random = threads.random();
@@ -235,7 +235,7 @@ std::string sleeper_and_modifiers(std::uint64_t seed) {
   return m.asleep ? "" : "it should sleep";
 }
 
-// A timer is made earlier, but not before the head; and the head was stopped, and another M cleans it out.
+// A timer is made earlier, but not earlier than the head. The head was stopped, and another M cleans it out.
 std::string sleeper_and_stopped_head(std::uint64_t seed) {
   interleaving threads(seed);
   nanos now = 10;
@@ -262,7 +262,7 @@ std::string sleeper_and_stopped_head(std::uint64_t seed) {
   return wrong;
 }
 
-// While timers stay armed for 50 at the latest, nobody may read a hint that is later, however much goes on.
+// While a timer is armed for 50 at the latest, nobody may read a hint that is later, whatever else goes on.
 std::string hint_never_late(std::uint64_t seed) {
   interleaving threads(seed);
   auto& random = threads.random();
@@ -301,13 +301,14 @@ std::string hint_never_late(std::uint64_t seed) {
   return wrong;
 }
 
-// Whoever has made a timer earlier finds the hint right from then on, also while somebody rebuilds the heap.
+// A thread that has made a timer earlier finds the hint right from then on, even while another thread rebuilds the
+// heap.
 std::string hint_lowered_during_rebuild(std::uint64_t seed) {
   interleaving threads(seed);
   nanos now = 10;
   timer_heap heap;
   test_timer mine, other;
-  std::array<test_timer, 3> stopped;  // more than the others: a pass is worth it
+  std::array<test_timer, 3> stopped;  // more than the other timers, so that a pass is worth it
   for (auto* t : {&mine, &other}) t->clock = &now;
   for (auto& t : stopped) t.clock = &now;
   (void)change_timer(heap, &mine, {900, 0, test_timer::fire, 0});

@@ -1,4 +1,4 @@
-// The heaps of timers against a model that is too simple to be wrong, and with real threads, for ThreadSanitizer.
+// The timer heaps, compared with a model that is too simple to be wrong; and with real threads, under ThreadSanitizer.
 // timer_heap_interleave_test.cpp drives the same code through its interleavings.
 //
 // Kills these mutants (tests/mutants): timers-later-not-moved, timers-grid-drifts, timers-add-not-earliest,
@@ -52,7 +52,7 @@ struct armed_timer {
   std::uint64_t seq;
 };
 
-// Heaps, timers, and what each should do.
+// Heaps, timers, and what each timer should do.
 class model {
  public:
   model(unsigned seed, std::size_t timers, bool periodic) : random_(seed), periodic_(periodic) {
@@ -87,7 +87,7 @@ class model {
   }
 
   void finish() {
-    // The last of the one-shot ones; periodic ones would go on for ever.
+    // Lets the last one-shot timers fire. Periodic ones would go on forever.
     for (std::size_t i = 0; i < timers_.size(); ++i) {
       if (armed_.count(i) && armed_[i].period > 0) remove(i);
     }
@@ -129,7 +129,7 @@ class model {
     told_in_time(here.add(t), woke_at, armed_[i].when);
   }
 
-  // Who sleeps until `woke_at` does not oversleep `when` unless it is told.
+  // A sleeper that sleeps until `woke_at` must not oversleep `when` unless it is told.
   void told_in_time(bool told, nanos woke_at, nanos when) {
     if (!told) CHECK((woke_at != 0 && woke_at <= std::max<nanos>(when, 1)));
   }
@@ -139,7 +139,7 @@ class model {
     CHECK_FALSE(del_timer(timers_[i], nullptr));
   }
 
-  // Its owner lets go of a timer that a heap still holds.
+  // The owner lets go of a timer that a heap still holds.
   void replace(std::size_t i) {
     if (armed_.count(i)) return;
     timers_[i]->release();
@@ -175,7 +175,7 @@ class model {
     CHECK((log_of_fired == expected));
   }
 
-  // Nobody shall sleep for a timer that was stopped.
+  // Nobody may sleep for a timer that was stopped.
   void tidy(timer_heap& h) {
     h.tidy();
     bool any = std::any_of(armed_.begin(), armed_.end(), [&](auto& a) { return timers_[a.first]->heap == &h; });
@@ -267,7 +267,7 @@ TEST_CASE("timer heap: no more are run at a time than asked for") {
   }
   log_of_fired.clear();
   bool ran = false;
-  CHECK(h.check(105, true, &ran, 4) == 104);  // the first of those that are left: due
+  CHECK(h.check(105, true, &ran, 4) == 104);  // the earliest of those that are left: due
   CHECK(log_of_fired.size() == 4);
   CHECK(h.check(105, true, &ran, 4) == 106);
   CHECK(log_of_fired.size() == 6);
@@ -289,7 +289,7 @@ TEST_CASE("timer heap: stopped timers are cleaned out once they are half") {
   h.check(10, true, &ran);
   CHECK(h.size() == 400);
   for (std::size_t i = 190; i < 210; ++i) REQUIRE(del_timer(&ts[i], nullptr));
-  h.check(10, false, &ran);  // not ours: leave it
+  h.check(10, false, &ran);  // another P's heap: must be left alone
   CHECK(h.size() == 400);
   h.check(10, true, &ran);
   CHECK(h.size() == 190);
@@ -317,7 +317,8 @@ TEST_CASE("timer heap: who changes or stops a timer does not wait for who works 
     (void)change_timer(h, t, {when += 10, 0, numbered::fire, 0});
   }
   REQUIRE(del_timer(&stopped, nullptr));
-  // Who cleans up finds the next timer in the hands of somebody else, and looks again and again, under the lock.
+  // The thread that cleans up finds the next timer in the hands of another thread. It looks again and again, under the
+  // lock.
   held.status.store(timer_status::modifying);
   std::thread cleaner([&] { h.tidy(); });
   while (h.deleted_count() != 0) std::this_thread::yield();
@@ -365,10 +366,10 @@ TEST_CASE("timer heap: a period that reaches beyond the end of time fires once, 
   }
 }
 
-// Threads for real: two that run what is due in any heap, three that arm, change and stop the same timers.
+// Real threads: two that run what is due in any heap, three that arm, change and stop the same timers.
 //
-// Each change_timer arms once; each "true" of del_timer or change_timer takes one back; each firing uses one up. So
-// arms = fired + taken back, whatever the order was.
+// Each change_timer arms once. Each "true" of del_timer or change_timer takes one arming back. Each firing uses one up.
+// So arms = fired + taken back, whatever the order.
 TEST_CASE("timer heap: owners, modifiers and runners on threads of their own") {
   struct shared_timer : timer {
     std::atomic<std::uint64_t> armed{0}, taken_back{0}, fired{0};

@@ -1,4 +1,5 @@
-// The table of legal moves against the table of the design, and what happens to a timer whose state was overwritten.
+// The table of legal moves, compared with the table of the design; and what happens to a timer whose state was
+// overwritten.
 
 #include "timers/timer_moves.hpp"
 #include "tests/support/catch.hpp"
@@ -27,16 +28,16 @@ concept compiles = requires(timer* t) {
   finish_move<From, To>(t);
 };
 
-// One by one where a mistake would hurt most; the rest is compared below.
+// The moves where a mistake would hurt most, one by one. The rest is compared below.
 static_assert(compiles<waiting, running> && compiles<running, no_status> && compiles<modifying, deleted>);
 static_assert(!compiles<deleted, running>);           // a stopped timer never fires
-static_assert(!compiles<modified_earlier, running>);  // nor one whose place is stale
+static_assert(!compiles<modified_earlier, running>);  // nor does one whose place is stale
 static_assert(!compiles<modified_later, running>);
-static_assert(!compiles<deleted, waiting>);  // what was stopped is armed again through `modifying` only
+static_assert(!compiles<deleted, waiting>);  // a stopped timer is armed again only through `modifying`
 static_assert(!compiles<removing, waiting> && !compiles<removed, deleted> && !compiles<no_status, deleted>);
 static_assert(!compiles<waiting, waiting>);
 
-// Ends of an own process: its exit code and what it wrote to stderr.
+// How a process of its own ended: its exit code, and what it wrote to stderr.
 struct death {
   int code = -1;
   std::string said;
@@ -48,7 +49,7 @@ death of(const std::function<void()>& body) {
   REQUIRE(child >= 0);
   if (child == 0) {
     ::dup2(ends[1], STDERR_FILENO);
-    ::alarm(20);  // an operation that looks again for ever
+    ::alarm(20);  // ends an operation that looks again forever
     body();
     ::_exit(0);
   }
@@ -103,7 +104,7 @@ TEST_CASE("timer moves: the table is that of the design") {
       CHECK(is_legal_move(from, to) == legal);
     }
   }
-  // A state that is not held for long leads out of itself, and only its holder leads it out.
+  // From a state that is not held for long there is a way out, and only its holder takes it.
   for (timer_status s : {running, removing, modifying, moving}) CHECK(legal_moves_from(s).bits != 0);
   CHECK(is_legal_move(armed_states, modifying));
   CHECK_FALSE(is_legal_move(resting_states, running));
@@ -161,7 +162,7 @@ TEST_CASE("timer moves: an operation that meets a state it cannot have met is fa
 TEST_CASE("timer moves: whoever finds a state changed that it held itself is told, too") {
   death d = of([] {
     timer t;
-    t.status.store(moving, release);  // somebody wrote into it
+    t.status.store(moving, release);  // somebody has overwritten the state
     finish_move<modifying, waiting>(&t);
   });
   INFO(d.said);

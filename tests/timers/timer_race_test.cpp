@@ -1,4 +1,4 @@
-// A timer's state with real threads for ThreadSanitizer: the fields written in one state are read in the next, by
+// A timer's state under ThreadSanitizer, with real threads: the fields written in one state are read in the next, by
 // threads that learn of it by the state alone. Kills the mutants timers-*-relaxed.
 
 #include "tests/support/catch.hpp"
@@ -23,7 +23,7 @@ struct noted_timer : timer {
   std::uint64_t note = 0;
 };
 
-// Relaxed: it orders nothing.
+// Relaxed, so that it orders nothing.
 void wait_for(const timer& t, timer_status s) {
   while (t.status.load(relaxed) != s) std::this_thread::yield();
 }

@@ -1,5 +1,5 @@
-// Goroutines in known places, of which the running one stops where gdb has its breakpoint. With an argument: dumps
-// core.
+// Goroutines in known places. One of them runs, and stops at gdb's breakpoint; the others are parked. With an argument,
+// the program dumps core.
 #include <cstdlib>
 #include <weft/weft.hpp>
 

@@ -1,5 +1,5 @@
-// Some of everything, which a sanitizer or Valgrind must find clean; and, when asked by name, a fault that it must
-// find.
+// A little of everything, in which sanitizers and Valgrind must find no error. With the name of a fault as its
+// argument, the program commits that fault, which they must find.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -10,7 +10,7 @@
 #include <weft/weft.hpp>
 
 #if defined(TELLS_TSAN_NOTHING)
-// Instead of TSan's: weft's switches go unannounced.
+// In place of TSan's: TSan does not learn of weft's switches.
 extern "C" __attribute__((visibility("default"))) void __tsan_switch_to_fiber(void*, unsigned) {}
 #endif
 
@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Many calls are open at once, more than a thread may have: TSan has to count those of each goroutine.
+// Keeps many calls open at once, more than TSan allows a thread: TSan must count them for each goroutine by itself.
 __attribute__((noinline)) int descend(int depth, const weft::chan<void>& go_on) {
   if (depth == 0) {
     go_on.recv();
@@ -74,7 +74,7 @@ int everything() {
         throw std::runtime_error(std::string(200, 'e'));
       }).join();
     } catch (const std::runtime_error& e) {
-      weft::yield();  // while it is caught
+      weft::yield();  // switches while the exception is caught
       plain += std::string(e.what()).size();
     }
   }
@@ -106,7 +106,7 @@ int* escaped;
 __attribute__((noinline)) void returns_its_local() {
   int local[16] = {};
   escaped = &local[3];
-  weft::yield();  // the fake stack survives the switch
+  weft::yield();  // ASan's fake stack must survive the switch
   asm volatile("" : : "r"(escaped) : "memory");
 }
 
@@ -140,7 +140,7 @@ int fault(const std::string& which) {
              weft::wait_group both;
              for (int i = 0; i < 2; ++i) {
                both.go([&] {
-                 // At once on two threads, and nothing orders what they do.
+                 // Both run at once on two threads, and nothing orders their accesses.
                  weft::no_preemption alone;
                  running.fetch_add(1, std::memory_order_relaxed);
                  while (running.load(std::memory_order_relaxed) != 2) {}

@@ -1,4 +1,4 @@
-// Each goroutine starts ten, down to 1,000,000 leaves, and sends up the sum of what they send.
+// Each goroutine starts ten more, down to 1,000,000 leaves, and sends up the sum of what those ten send.
 #include <cstdint>
 #include <cstdio>
 #include <weft/weft.hpp>

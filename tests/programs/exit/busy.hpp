@@ -1,5 +1,5 @@
-// Global weft objects of every kind, goroutines that wait in them and goroutines at work with copies of the handles:
-// what exit() finds. Its code is 4, and the last to be said is "farewell".
+// What exit() finds: global weft objects of every kind, goroutines that wait in them, and goroutines at work with
+// copies of the handles. The exit code is 4, and "farewell" is the last thing written.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ struct farewell {
 };
 inline farewell the_farewell;  // destroyed last
 
-// Destroyed after all that follow: the goroutines go on for that long without them.
+// Destroyed after all objects that follow. For that long the goroutines go on without those objects.
 struct pause {
   ~pause() { ::usleep(20'000); }
 };
@@ -41,7 +41,7 @@ inline weft::local<std::vector<int>> own;
 
 inline void pulse() { weft::after_func(100us, pulse); }
 
-// Goroutines that wait in globals, by their names: they never go on.
+// Starts goroutines that wait in globals, which they access by name. They never go on.
 inline void start_waiters() {
   using weft::go;
   static weft::timer far{1h};
@@ -66,8 +66,8 @@ inline void start_waiters() {
   while (weft::runtime_stats().waiting < 9) weft::yield();
 }
 
-// Goroutines that go on while the globals are destroyed: what they use they have a handle of, or it has a destructor
-// that does nothing.
+// Starts goroutines that go on while the globals are destroyed. They use only what they have a handle of, or what has a
+// destructor that does nothing.
 inline void start_workers() {
   using weft::go;
   static weft::ticker near{100us};

@@ -6,9 +6,9 @@
 #include <dlfcn.h>
 
 struct plugin_calls {
-  int (*sum)(int n);      // 0 + ... + n-1, by goroutines and channels of the plugin's
+  int (*sum)(int n);      // 0 + ... + n-1, by goroutines and channels of the plugin
   int (*run_sum)(int n);  // the same in a run() of its own
-  bool (*waits)();        // 1 ms in a channel that nobody sends to: false
+  bool (*waits)();        // for 1 ms in a channel that nobody sends to; returns false
   void (*start)();        // only go()
 };
 

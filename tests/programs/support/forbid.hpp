@@ -1,4 +1,4 @@
-// A filter that forbids this process a system call, for good.
+// A filter by which this process forbids itself a system call, for good.
 #pragma once
 
 #include <cerrno>
@@ -10,7 +10,7 @@
 
 namespace {
 
-// From now on it fails with `error`. False: the kernel allows no filter; errno says why.
+// Makes the call fail with `error`. Returns false if the kernel allows no filter; errno says why.
 bool forbid_system_call(unsigned number, unsigned error) {
   sock_filter code[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

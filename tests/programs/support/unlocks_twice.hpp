@@ -1,4 +1,4 @@
-// A function that misuses a mutex, and that the report must name.
+// A function that misuses a mutex. The report must name it.
 #pragma once
 
 #include <weft/sync.hpp>

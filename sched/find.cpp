@@ -58,13 +58,12 @@ void plan_next_look(P* p, nanos now, nanos next_timer) noexcept {
   p->next_look.store(cpu_ticks() + static_cast<std::uint64_t>(in) * cpu_tick_rate.per_us / 1000 + 1, relaxed);
 }
 
-// A goroutine woken by the poller or by a timer may run ahead of the queue, but not every time: two goroutines that
-// keep waking each other, or timers that are due again as soon as they have run, would otherwise keep the P to
-// themselves. In between, queued goroutines must have had a turn: `passes_every` dispatches, or one goroutine that used
-// up its time slice (note_slice_used_up), or, once `passes_after` has passed, any at all.
-bool may_pass(P* p, bool is_one, nanos now) noexcept {
-  if (p->runq.ring_empty() && sched.global_size.load(relaxed) == 0) return true;
-  if (!is_one) return false;
+// A goroutine woken by the poller or by a timer may run ahead of those that wait, but not every time: two goroutines
+// that keep waking each other, or timers that are due again as soon as they have run, or a connection that always has
+// more to read, would otherwise keep the P to themselves. In between, those that wait must have had a turn:
+// `passes_every` dispatches, or one goroutine that used up its time slice (note_slice_used_up), or, once `passes_after`
+// has passed, any at all.
+bool may_pass(P* p, nanos now) noexcept {
   const std::uint64_t at = dispatches(p), since = at - p->passed_at;
   const bool soon = p->passed_at != 0 && since < passes_every;
   if (soon && (since < 2 || now - p->passed_when < passes_after)) return false;
@@ -105,7 +104,8 @@ G* poll_while_busy(P* p, nanos now) noexcept {
   nanos last;
   if (!may_poll(now, look_every / 2, &last)) return nullptr;
   g_list woken = poll_once(now, last);
-  if (may_pass(p, woken.size() == 1, now)) return take_first(p, woken);
+  const bool nobody_waits = p->runq.empty() && sched.global_size.load(relaxed) == 0;
+  if (nobody_waits || (woken.size() == 1 && may_pass(p, now))) return take_first(p, woken);
   ready_all(woken);
   return nullptr;
 }
@@ -395,10 +395,14 @@ G* look_as_planned(P* p, nanos* now, bool* ran_timer) noexcept {
   return g;
 }
 
+bool others_wait_behind_next(const P* p) noexcept {
+  return !p->runq.ring_empty() || sched.global_size.load(relaxed) != 0;
+}
+
 // Takes a goroutine from this P's own queue, or one that is pinned to this thread. If some of those are ready, they
 // come first every other time.
 G* take_own(M* m, P* p, bool ran_timer, nanos now, place* from) noexcept {
-  if (ran_timer && !may_pass(p, true, now)) next_behind_others(p);
+  if (ran_timer && others_wait_behind_next(p) && !may_pass(p, now)) next_behind_others(p);
   const bool pinned = m->requests.load(relaxed) & request::pinned;
   if (WEFT_UNLIKELY(pinned) && (m->pinned_first = !m->pinned_first)) {
     if (G* g = take_pinned(m)) return g;

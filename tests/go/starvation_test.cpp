@@ -12,7 +12,9 @@
 #include <atomic>
 #include <cerrno>
 #include <functional>
+#include <netinet/in.h>
 #include <pthread.h>
+#include <sys/socket.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
@@ -145,6 +147,63 @@ TEST_CASE("starvation: a thread of the program wakes somebody, and the only thre
         CHECK(clock::now() - sent < late / 2);
       },
       {.procs = 1, .max_threads = 1});
+}
+
+namespace {
+
+// A connection that always has more to read: a thread writes to it until it is closed.
+class busy_connection {
+ public:
+  busy_connection() {
+    auto l = weft::net::tcp_listener::bind("127.0.0.1:0");
+    const auto at = l.local_endpoint();
+    writer_ = std::thread([at] {
+      static constexpr char bytes[1 << 14]{};
+      const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+      if (::connect(fd, static_cast<const sockaddr*>(at.data()), static_cast<socklen_t>(at.size())) == 0) {
+        while (::send(fd, bytes, sizeof bytes, MSG_NOSIGNAL) > 0) {}
+      }
+      ::close(fd);
+    });
+    stream_ = l.accept();
+  }
+  ~busy_connection() {
+    stream_.close();
+    writer_.join();
+  }
+
+  void read() {
+    char some[200];
+    stream_.read(some);
+  }
+
+ private:
+  weft::net::tcp_stream stream_;
+  std::thread writer_;
+};
+
+}  // namespace
+
+// Whenever the reader waits, the poller mostly finds at once that there is more. The other goroutine is next, with
+// nobody behind it.
+TEST_CASE("starvation: one that the reader of a busy connection wakes") {
+  weft::run(
+      [] {
+        busy_connection c;
+        weft::chan<std::uint64_t> woken(1);  // when, counted in dispatches
+        std::uint64_t longest = 0;
+        auto other = weft::spawn([&] {
+          while (auto at = woken.recv()) longest = std::max(longest, weft::runtime_stats().dispatches - *at);
+        });
+        for (auto end = clock::now() + 500ms; clock::now() < end;) {
+          for (int i = 0; i < 100; ++i) c.read();
+          if (woken.size() == 0) woken.try_send(weft::runtime_stats().dispatches);
+        }
+        woken.close();
+        other.join();
+        CHECK(longest <= 10);
+      },
+      {.procs = 1});
 }
 
 TEST_CASE("starvation: beside one that is tied to its thread, the other one sleeps in the poller") {

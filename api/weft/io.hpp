@@ -103,9 +103,10 @@ WEFT_API std::error_code wait_fd(int fd, bool writable, std::int64_t deadline_ns
 
 // Waits until fd can be read from without blocking (end of file and errors count, too), or until `deadline`. The
 // descriptor is registered for this call and forgotten afterwards, so it may be used and closed in any way later.
-// Closing it during the call does no harm: the call goes on waiting for the file that was open. Several calls may wait
-// for one descriptor at a time. Each call registers a copy of the descriptor; if the process has no descriptor left for
-// the copy, the call looks at fd every 20 ms instead. Regular files are always ready. fd may be blocking or not, and
+// Each call registers a copy of the descriptor, so several calls may wait for one at a time. Closing fd during the call
+// does no harm: the call goes on waiting for the file, which stays open until the call returns; if run() ends while a
+// goroutine is in the call, that is until the process ends. If the process has no descriptor left for the copy, the
+// call looks at fd every 20 ms instead. Regular files are always ready. fd may be blocking or not, and
 // stays as it is. Anywhere.
 //
 // Returns no error when fd is ready. Returns std::errc::timed_out if the deadline has passed, even if fd is ready by

@@ -14,6 +14,7 @@
 //       invalid_argument        malformed address
 //       connection_reset, broken_pipe   the peer is gone; there is never a SIGPIPE. If a write on a unix_stream waits
 //                               for room, and the peer shuts down only its reading, the system does not tell the writer
+//       not_connected           shutdown_write after a reset by the peer
 //   sharing               one goroutine may read while another writes. Several readers take turns, and so do several
 //                         writers: whole write()s do not mix. Moving, assigning and destroying an object needs the
 //                         usual care; these do no harm to calls that already wait in the object.
@@ -119,9 +120,9 @@ inline std::string to_string(const endpoint& e) { return e.to_string(); }
 
 // Returns the addresses of host and service (a name or a number; "" for none), in the order in which they should be
 // tried. What is not numeric is looked up with the system's resolver, on a thread of its own; other goroutines run
-// meanwhile. At most 100 lookups run at once; further ones wait. A port number beyond 65535, and text that cannot be a
-// name, are invalid_argument. Anywhere; a thread that is not a goroutine gets operation_canceled if run() ends
-// meanwhile.
+// meanwhile. At most 100 lookups run at once; further ones wait. If the service is known for both TCP and UDP, the port
+// is TCP's. A port number beyond 65535, an unknown service, and text that cannot be a name are invalid_argument.
+// Anywhere; a thread that is not a goroutine gets operation_canceled if run() ends meanwhile.
 WEFT_API std::vector<endpoint> resolve(const std::string& host, const std::string& service);
 WEFT_API std::vector<endpoint> resolve(const std::string& host, const std::string& service, std::error_code& ec);
 
@@ -384,8 +385,9 @@ class WEFT_API tcp_stream : public detail::stream {
     return connect(to, point_in(limit), ec);
   }
 
-  // Takes over a connected TCP socket that was made elsewhere, and makes it non-blocking. For a socket of another family
-  // or type the error is wrong_protocol_type. On failure fd stays the caller's, but it may be non-blocking by then.
+  // Takes over a connected TCP socket that was made elsewhere, and makes it non-blocking. For a socket of another
+  // family or type the error is wrong_protocol_type. On failure fd stays the caller's, but it may be non-blocking by
+  // then.
   static tcp_stream adopt(int fd);
   static tcp_stream adopt(int fd, std::error_code& ec);
 
@@ -421,8 +423,8 @@ class WEFT_API tcp_listener : public detail::socket {
   static tcp_listener bind(const endpoint& at, std::error_code& ec) { return bind(at, {}, ec); }
   static tcp_listener bind(const endpoint& at, const listen_options& o, std::error_code& ec);
 
-  // As tcp_stream::adopt, for a socket that listens, such as one that was inherited. If it does not listen, the error is
-  // invalid_argument.
+  // As tcp_stream::adopt, for a socket that listens, such as one that was inherited. If it does not listen, the error
+  // is invalid_argument.
   static tcp_listener adopt(int fd);
   static tcp_listener adopt(int fd, std::error_code& ec);
 
@@ -471,9 +473,9 @@ class WEFT_API unix_stream : public detail::stream {
   using stream::stream;
 };
 
-// Closing a unix_listener removes the path that it has bound, unless another file has that name by then. A path that exists is
-// address_in_use, even if nobody listens there any more; the program must remove a path that was left behind. "@name"
-// is in the abstract namespace, which has no paths.
+// Closing a unix_listener removes the path that it has bound, unless another file has that name by then. A path that
+// exists is address_in_use, even if nobody listens there any more; the program must remove a path that was left behind.
+// "@name" is in the abstract namespace, which has no paths.
 class WEFT_API unix_listener : public detail::socket {
  public:
   unix_listener() noexcept = default;

@@ -1,5 +1,4 @@
-// Connects to a name that has several addresses, the first of which does not answer. The test replaces the lookup of
-// names (getaddrinfo).
+// Names of hosts and ports. The test replaces the lookup of names (getaddrinfo).
 
 #include "tests/support/catch.hpp"
 
@@ -33,6 +32,9 @@ constexpr const char* alive = "127.0.0.1";
 sockaddr_in found[2];
 addrinfo results[2];
 
+// The ports of "of-both", a service over TCP and UDP, and "of-udp".
+constexpr std::uint16_t tcp_port = 1001, udp_port = 1002;
+
 // A listener that has no room for one more connection.
 class full {
  public:
@@ -58,8 +60,16 @@ class full {
 }  // namespace
 
 extern "C" {
-int getaddrinfo(const char*, const char* service, const addrinfo*, addrinfo** out) {
-  const auto port = static_cast<std::uint16_t>(std::stoi(service));
+int getaddrinfo(const char*, const char* service, const addrinfo* hints, addrinfo** out) {
+  std::uint16_t port = 0;
+  if (service == std::string("of-both")) {
+    port = hints->ai_socktype == SOCK_DGRAM ? udp_port : tcp_port;
+  } else if (service == std::string("of-udp")) {
+    if (hints->ai_socktype != SOCK_DGRAM) return EAI_SERVICE;
+    port = udp_port;
+  } else {
+    port = static_cast<std::uint16_t>(std::stoi(service));
+  }
   found[0] = address_of(dead, port);
   found[1] = address_of(alive, port);
   for (std::size_t i = 0; i < std::size(found); ++i) {
@@ -76,6 +86,23 @@ int getaddrinfo(const char*, const char* service, const addrinfo*, addrinfo** ou
 void freeaddrinfo(addrinfo*) {}
 }
 
+TEST_CASE("the name of a port is one of UDP's for UDP sockets") {
+  weft::run([] {
+    using weft::net::udp_socket;
+    for (auto service : {"of-both", "of-udp"}) {
+      CAPTURE(service);
+      CHECK(udp_socket::connect(std::string(alive) + ":" + service).remote_endpoint().port() == udp_port);
+      CHECK(udp_socket::connect(std::string(":") + service).remote_endpoint().port() == udp_port);
+    }
+    CHECK(weft::net::resolve(alive, "of-both").front().port() == tcp_port);
+    CHECK(weft::net::resolve(alive, "of-udp").front().port() == udp_port);
+    std::error_code ec;
+    weft::net::tcp_stream::connect(std::string(alive) + ":of-udp", ec);
+    CHECK(ec == std::errc::invalid_argument);
+  });
+}
+
+// The first of the addresses does not answer.
 TEST_CASE("connect: the addresses of a name share the time, be it a time limit's or a context's") {
   weft::run([] {
     auto l = weft::net::tcp_listener::bind(std::string(alive) + ":0");

@@ -1134,6 +1134,33 @@ TEST_CASE("a time limit of long ago") {
   });
 }
 
+TEST_CASE("messages name the address, also of datagrams and at the end of a stream") {
+  auto says = [](const weft::net::endpoint& at, auto call) {
+    try {
+      call();
+    } catch (const std::system_error& e) {
+      INFO(e.what());
+      CHECK(std::string(e.what()).find(at.to_string()) != std::string::npos);
+      return;
+    }
+    FAIL("nothing was thrown");
+  };
+  weft::run([&] {
+    auto l = tcp_listener::bind("127.0.0.1:0");
+    auto c = tcp_stream::connect(l.local_endpoint());
+    l.accept().close();
+    char buf[1];
+    says(l.local_endpoint(), [&] { c.read_some(buf); });
+    says(l.local_endpoint(), [&] { c.read_exactly(buf); });
+
+    auto u = udp_socket::bind("127.0.0.1:0");
+    says(u.local_endpoint(), [&] { u.send("no peer"); });
+    u.set_deadline((weft::time_point::min)());
+    says(u.local_endpoint(), [&] { u.receive(buf); });
+    says(u.local_endpoint(), [&] { u.receive_from(buf); });
+  });
+}
+
 TEST_CASE("a stream adopts no datagram socket") {
   weft::run([] {
     int fds[2];

@@ -30,7 +30,8 @@ endpoint loopback(bool v6, std::uint16_t port) noexcept;
 // means every interface for purpose::bind, and this machine for purpose::connect. A deadline of rt::forever means none.
 // If the deadline passes, or ctx is cancelled (then ec is ctx.err()), the look-up goes on, but nobody waits for it.
 enum class purpose : bool { connect, bind };
-std::vector<endpoint> resolve_address(std::string_view text, purpose p, rt::nanos deadline, const context& ctx,
-                                      std::error_code& ec);
+enum class transport : std::uint8_t { tcp, udp, any };  // whose names of ports; `any`: TCP's first
+std::vector<endpoint> resolve_address(std::string_view text, purpose p, transport t, rt::nanos deadline,
+                                      const context& ctx, std::error_code& ec);
 
 }  // namespace weft::net

@@ -30,6 +30,7 @@ constexpr std::ptrdiff_t most_threads = 100;
 
 struct lookup {
   std::string host, service;
+  transport names = transport::any;
   std::vector<endpoint> found;
   std::error_code ec;
   chan<void> done;
@@ -58,12 +59,16 @@ std::error_code to_error_code(int eai, int error) noexcept {
 
 // Not inlined, so that errno is read on the thread on which the call was made.
 WEFT_NOINLINE int get_addresses(const lookup& l, addrinfo** list, int* error) noexcept {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;  // otherwise each address comes once for each socket type
-  errno = 0;
-  int eai = ::getaddrinfo(l.host.empty() ? nullptr : l.host.c_str(), l.service.empty() ? nullptr : l.service.c_str(),
-                          &hints, list);
+  auto ask = [&](int socket_type) noexcept {
+    addrinfo hints{};
+    hints.ai_family = AF_UNSPEC;
+    hints.ai_socktype = socket_type;  // with 0 each address would come once for each type
+    errno = 0;
+    return ::getaddrinfo(l.host.empty() ? nullptr : l.host.c_str(), l.service.empty() ? nullptr : l.service.c_str(),
+                         &hints, list);
+  };
+  int eai = ask(l.names == transport::udp ? SOCK_DGRAM : SOCK_STREAM);
+  if (eai == EAI_SERVICE && l.names == transport::any) eai = ask(SOCK_DGRAM);
   *error = errno;
   return eai;
 }
@@ -101,8 +106,8 @@ std::shared_ptr<semaphore> places_for_threads() {
   return l.places;
 }
 
-std::vector<endpoint> resolve_within(std::string host, std::string service, rt::nanos deadline, const context& ctx,
-                                     std::error_code& ec) {
+std::vector<endpoint> resolve_within(std::string host, std::string service, transport names, rt::nanos deadline,
+                                     const context& ctx, std::error_code& ec) {
   if (host.empty() && service.empty()) {
     ec = system_error_code(EINVAL);
     return {};
@@ -110,6 +115,7 @@ std::vector<endpoint> resolve_within(std::string host, std::string service, rt::
   auto l = std::make_shared<lookup>();
   l->host = std::move(host);
   l->service = std::move(service);
+  l->names = names;
   // Nobody tells a foreign thread that run() has ended, so it looks at the run number. The number is read before the
   // goroutine is started: one that is started in a run() that is over never runs.
   const std::uint64_t run = number_of_run();
@@ -155,7 +161,7 @@ std::vector<endpoint> resolve(const std::string& host, const std::string& servic
     ec = system_error_code(EINVAL);
     return {};
   }
-  return resolve_within(host, service, rt::forever, background(), ec);
+  return resolve_within(host, service, transport::any, rt::forever, background(), ec);
 }
 
 std::vector<endpoint> resolve(const std::string& host, const std::string& service) {
@@ -165,8 +171,8 @@ std::vector<endpoint> resolve(const std::string& host, const std::string& servic
   return found;
 }
 
-std::vector<endpoint> resolve_address(std::string_view text, purpose p, rt::nanos deadline, const context& ctx,
-                                      std::error_code& ec) {
+std::vector<endpoint> resolve_address(std::string_view text, purpose p, transport t, rt::nanos deadline,
+                                      const context& ctx, std::error_code& ec) {
   std::optional<host_port> a = split_host_port(text);
   if (!a) {
     ec = system_error_code(EINVAL);
@@ -175,10 +181,10 @@ std::vector<endpoint> resolve_address(std::string_view text, purpose p, rt::nano
   if (!a->port_is_name) {
     if (std::optional<endpoint> e = parse_ip(a->host, a->number)) return {*e};
   }
-  if (!a->host.empty()) return resolve_within(std::string(a->host), std::string(a->port), deadline, ctx, ec);
+  if (!a->host.empty()) return resolve_within(std::string(a->host), std::string(a->port), t, deadline, ctx, ec);
 
   if (a->port_is_name) {
-    std::vector<endpoint> any = resolve_within("", std::string(a->port), deadline, ctx, ec);
+    std::vector<endpoint> any = resolve_within("", std::string(a->port), t, deadline, ctx, ec);
     if (ec) return {};
     a->number = any.front().port();
   }

@@ -27,17 +27,15 @@ void change_deadline(descriptor* d, unsigned which, weft::detail::any_point t) {
   throw_if(ec, "weft: set deadline", "");
 }
 
+enum class at_end : bool { returns_0, fails };  // what a call does at the end of the stream
+
+template <at_end End>
 std::size_t read(descriptor* d, mutable_buffer b, std::error_code& ec, message_address* where) {
   turn t(d, side::read, ec, where);
   if (!t || !prepare_to_receive(*d, ec) || b.empty()) return 0;
   ssize_t n = receive(*d, b.size(), ec, [&] { return sys::recv(d->fd, b.data(), b.size()); });
+  if (n == 0 && End == at_end::fails) ec = error::eof;
   return n > 0 ? static_cast<std::size_t>(n) : 0;
-}
-
-std::size_t read_some(descriptor* d, mutable_buffer b, std::error_code& ec, message_address* where) {
-  std::size_t n = read(d, b, ec, where);
-  if (n == 0 && !ec && !b.empty()) ec = error::eof;
-  return n;
 }
 
 std::size_t read_exactly(descriptor* d, mutable_buffer b, std::error_code& ec, message_address* where) {
@@ -108,6 +106,7 @@ class gather {
   msghdr message_{};
 };
 
+template <at_end End>
 std::size_t readv(descriptor* d, std::span<const std::span<std::byte>> buffers, std::error_code& ec,
                   message_address* where) {
   turn t(d, side::read, ec, where);
@@ -115,14 +114,8 @@ std::size_t readv(descriptor* d, std::span<const std::span<std::byte>> buffers, 
   gather g(buffers, 0);
   if (g.empty()) return 0;
   ssize_t n = receive(*d, g.size(), ec, [&] { return sys::recvmsg(d->fd, g.message()); });
+  if (n == 0 && End == at_end::fails) ec = error::eof;
   return n > 0 ? static_cast<std::size_t>(n) : 0;
-}
-
-std::size_t readv_some(descriptor* d, std::span<const std::span<std::byte>> buffers, std::error_code& ec,
-                       message_address* where) {
-  std::size_t n = readv(d, buffers, ec, where);
-  if (n == 0 && !ec) ec = error::eof;
-  return n;
 }
 
 std::size_t writev_some(descriptor* d, std::span<const std::span<const std::byte>> buffers, std::error_code& ec,
@@ -246,8 +239,10 @@ std::size_t or_throw(const char* what, descriptor* d, Buffer b) {
 
 }  // namespace
 
-std::size_t stream::read(mutable_buffer b, std::error_code& ec) { return detail::read(d_, b, ec, nullptr); }
-std::size_t stream::read(mutable_buffer b) { return or_throw<detail::read>("weft: read", d_, b); }
+std::size_t stream::read(mutable_buffer b, std::error_code& ec) {
+  return detail::read<at_end::returns_0>(d_, b, ec, nullptr);
+}
+std::size_t stream::read(mutable_buffer b) { return or_throw<detail::read<at_end::returns_0>>("weft: read", d_, b); }
 
 std::size_t stream::read_exactly(mutable_buffer b, std::error_code& ec) {
   return detail::read_exactly(d_, b, ec, nullptr);
@@ -257,17 +252,19 @@ std::size_t stream::read_exactly(mutable_buffer b) { return or_throw<detail::rea
 std::size_t stream::write(const_buffer b, std::error_code& ec) { return detail::write(d_, b, ec, nullptr); }
 std::size_t stream::write(const_buffer b) { return or_throw<detail::write>("weft: write", d_, b); }
 
-std::size_t stream::read_some(mutable_buffer b, std::error_code& ec) { return detail::read_some(d_, b, ec, nullptr); }
-std::size_t stream::read_some(mutable_buffer b) { return or_throw<detail::read_some>("weft: read", d_, b); }
+std::size_t stream::read_some(mutable_buffer b, std::error_code& ec) {
+  return detail::read<at_end::fails>(d_, b, ec, nullptr);
+}
+std::size_t stream::read_some(mutable_buffer b) { return or_throw<detail::read<at_end::fails>>("weft: read", d_, b); }
 
 std::size_t stream::write_some(const_buffer b, std::error_code& ec) { return detail::write_some(d_, b, ec, nullptr); }
 std::size_t stream::write_some(const_buffer b) { return or_throw<detail::write_some>("weft: write", d_, b); }
 
 std::size_t stream::readv(std::span<const std::span<std::byte>> buffers, std::error_code& ec) {
-  return detail::readv(d_, buffers, ec, nullptr);
+  return detail::readv<at_end::returns_0>(d_, buffers, ec, nullptr);
 }
 std::size_t stream::readv(std::span<const std::span<std::byte>> buffers) {
-  return or_throw<detail::readv>("weft: read", d_, buffers);
+  return or_throw<detail::readv<at_end::returns_0>>("weft: read", d_, buffers);
 }
 
 std::size_t stream::writev(std::span<const std::span<const std::byte>> buffers, std::error_code& ec) {
@@ -278,10 +275,10 @@ std::size_t stream::writev(std::span<const std::span<const std::byte>> buffers) 
 }
 
 std::size_t stream::readv_some(std::span<const std::span<std::byte>> buffers, std::error_code& ec) {
-  return detail::readv_some(d_, buffers, ec, nullptr);
+  return detail::readv<at_end::fails>(d_, buffers, ec, nullptr);
 }
 std::size_t stream::readv_some(std::span<const std::span<std::byte>> buffers) {
-  return or_throw<detail::readv_some>("weft: read", d_, buffers);
+  return or_throw<detail::readv<at_end::fails>>("weft: read", d_, buffers);
 }
 
 std::size_t stream::writev_some(std::span<const std::span<const std::byte>> buffers, std::error_code& ec) {

@@ -41,7 +41,7 @@ descriptor* connect_to(const endpoint& to, rt::nanos deadline, const context& ct
 descriptor* connect_to(std::string_view address, rt::nanos deadline, const context& ctx, std::error_code& ec) {
   rt::throw_if_not_running("a socket");
   ec.clear();
-  std::vector<endpoint> all = resolve_address(address, purpose::connect, deadline, ctx, ec);
+  std::vector<endpoint> all = resolve_address(address, purpose::connect, transport::tcp, deadline, ctx, ec);
   rt::nanos last = deadline;  // when the time is up that the addresses share
   if (auto at = ctx.deadline()) last = std::min(last, weft::detail::any_point(*at).ns());
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -138,7 +138,7 @@ tcp_listener tcp_listener::bind(const endpoint& at, const listen_options& o) {
 tcp_listener tcp_listener::bind(std::string_view address, const listen_options& o, std::error_code& ec) {
   rt::throw_if_not_running("a socket");
   ec.clear();
-  for (const endpoint& at : resolve_address(address, purpose::bind, rt::forever, background(), ec)) {
+  for (const endpoint& at : resolve_address(address, purpose::bind, transport::tcp, rt::forever, background(), ec)) {
     tcp_listener l = bind(at, o, ec);
     if (!ec || !is_of_the_address(ec)) return l;
   }

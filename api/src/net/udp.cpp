@@ -20,8 +20,9 @@ struct datagram {
   msghdr message{};
 };
 
-udp_socket::received receive_on(descriptor* d, mutable_buffer b, std::error_code& ec) {
-  detail::turn t(d, side::read, ec);
+udp_socket::received receive_on(descriptor* d, mutable_buffer b, std::error_code& ec,
+                                message_address* where = nullptr) {
+  detail::turn t(d, side::read, ec, where);
   if (!t || !detail::prepare(*d, rt::poll_mode::read, ec)) return {};
   datagram m(b.data(), b.size());
   ssize_t n = detail::attempt(*d, rt::poll_mode::read, ec, [&] {
@@ -33,8 +34,9 @@ udp_socket::received receive_on(descriptor* d, mutable_buffer b, std::error_code
   return {static_cast<std::size_t>(n), endpoint::from_native(&m.address, m.message.msg_namelen)};
 }
 
-std::size_t send_on(descriptor* d, const_buffer b, const endpoint* to, std::error_code& ec) {
-  detail::turn t(d, side::write, ec);
+std::size_t send_on(descriptor* d, const_buffer b, const endpoint* to, std::error_code& ec,
+                    message_address* where = nullptr) {
+  detail::turn t(d, side::write, ec, where);
   if (!t || !detail::prepare(*d, rt::poll_mode::write, ec)) return 0;
   datagram m(b.data(), b.size());
   if (to) {
@@ -68,7 +70,7 @@ udp_socket udp_socket::bind(const endpoint& at, const listen_options& o) {
 udp_socket udp_socket::bind(std::string_view address, const listen_options& o, std::error_code& ec) {
   rt::throw_if_not_running("a socket");
   ec.clear();
-  for (const endpoint& at : resolve_address(address, purpose::bind, rt::forever, background(), ec)) {
+  for (const endpoint& at : resolve_address(address, purpose::bind, transport::udp, rt::forever, background(), ec)) {
     if (udp_socket s = bind(at, o, ec); s.is_open()) return s;
     if (ec != std::errc::address_family_not_supported && ec != std::errc::address_not_available) break;
   }
@@ -96,7 +98,7 @@ udp_socket udp_socket::connect(const endpoint& to) {
 udp_socket udp_socket::connect(std::string_view address, std::error_code& ec) {
   rt::throw_if_not_running("a socket");
   ec.clear();
-  for (const endpoint& to : resolve_address(address, purpose::connect, rt::forever, background(), ec)) {
+  for (const endpoint& to : resolve_address(address, purpose::connect, transport::udp, rt::forever, background(), ec)) {
     if (udp_socket s = connect(to, ec); s.is_open()) return s;
   }
   return {};
@@ -117,7 +119,11 @@ udp_socket udp_socket::adopt(int fd) {
 udp_socket::received udp_socket::receive_from(mutable_buffer b, std::error_code& ec) { return receive_on(d_, b, ec); }
 
 udp_socket::received udp_socket::receive_from(mutable_buffer b) {
-  return checked("weft: receive", "", [&](std::error_code& ec) { return receive_on(d_, b, ec); });
+  std::error_code ec;
+  message_address where{};
+  received r = receive_on(d_, b, ec, &where);
+  throw_if(ec, "weft: receive", where);
+  return r;
 }
 
 std::size_t udp_socket::send_to(const_buffer b, const endpoint& to, std::error_code& ec) {
@@ -130,17 +136,16 @@ std::size_t udp_socket::send_to(const_buffer b, const endpoint& to) {
 
 std::size_t udp_socket::receive(mutable_buffer b, std::error_code& ec) { return receive_on(d_, b, ec).size; }
 
-std::size_t udp_socket::receive(mutable_buffer b) {
-  std::error_code ec;
-  std::size_t n = receive_on(d_, b, ec).size;
-  throw_if(ec, "weft: receive", "");
-  return n;
-}
+std::size_t udp_socket::receive(mutable_buffer b) { return receive_from(b).size; }
 
 std::size_t udp_socket::send(const_buffer b, std::error_code& ec) { return send_on(d_, b, nullptr, ec); }
 
 std::size_t udp_socket::send(const_buffer b) {
-  return checked("weft: send", "", [&](std::error_code& ec) { return send_on(d_, b, nullptr, ec); });
+  std::error_code ec;
+  message_address where{};
+  std::size_t n = send_on(d_, b, nullptr, ec, &where);
+  throw_if(ec, "weft: send", where);
+  return n;
 }
 
 endpoint udp_socket::remote_endpoint(std::error_code& ec) const {

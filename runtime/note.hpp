@@ -6,6 +6,22 @@
 
 namespace weft::rt {
 
+// Wakes the sleeper of a note at the end of its scope, if one was given to it (note::wakeup). Declared before a
+// lock_guard, it makes the system call when the lock is free again. The note and its sleeper may be gone by then.
+class late_wakeup {
+ public:
+  late_wakeup() noexcept = default;
+  ~late_wakeup() {
+    if (word_) futex_wake(word_, 1);
+  }
+  late_wakeup(const late_wakeup&) = delete;
+  late_wakeup& operator=(const late_wakeup&) = delete;
+
+ private:
+  friend class note;
+  atomic<std::uint32_t>* word_ = nullptr;
+};
+
 class note {
  public:
   // seq_cst: a thread that clears the note, and then looks whether to sleep, misses no wake-up.
@@ -15,6 +31,10 @@ class note {
   void wakeup() noexcept {
     word_.store(1, seq_cst);
     futex_wake(&word_, 1);
+  }
+  void wakeup(late_wakeup& rest) noexcept {
+    word_.store(1, seq_cst);
+    rest.word_ = &word_;
   }
 
   void sleep() noexcept {

@@ -113,14 +113,14 @@ void unlock_os_thread(M* m) noexcept {
 
 namespace {
 
-// Called under sched.mutex. Passes p to the M that waits for g.
-void pass_to_owner(G* g, P* p) noexcept {
+// Called under sched.mutex. Passes p to the M that waits for g. `rest` wakes it, when the mutex is free again.
+void pass_to_owner(G* g, P* p, late_wakeup& rest) noexcept {
   auto* owner = static_cast<M*>(g->tied_to);
   --sched.idle_locked_ms;
   if (sched.shutting_down.load(relaxed)) return;  // the M was woken for that, and may be gone
   sched.thread_wakeups.fetch_add(1, relaxed);
   owner->next_p = p;
-  owner->parked.wakeup();  // under the lock, as in wake_idle_m
+  owner->parked.wakeup(rest);  // under the lock, as in wake_idle_m
 }
 
 // Returns p's runnext if that goroutine is locked and p has nothing else to do, else null. If there are goroutines in
@@ -149,9 +149,10 @@ void stop_locked_m(M* m) noexcept {
     if (!next) handoffp(p);
   }
   {
+    late_wakeup rest;
     lock_guard hold(sched.mutex);
     if (sched.shutting_down.load(relaxed)) return;
-    if (next) pass_to_owner(next, p);
+    if (next) pass_to_owner(next, p, rest);
     ++sched.idle_locked_ms;
     check_dead();
   }
@@ -163,13 +164,15 @@ void stop_locked_m(M* m) noexcept {
 void start_locked_m(M* m, G* g) noexcept {
   P* p = releasep(m);
   {
+    late_wakeup rest;
     lock_guard hold(sched.mutex);
-    pass_to_owner(g, p);
+    pass_to_owner(g, p, rest);
   }
   stopm(m);
 }
 
 void start_some_locked_m() noexcept {
+  late_wakeup rest;
   lock_guard hold(sched.mutex);
   if (sched.idle_locked_ms == 0 || !sched.out_of_threads.load(relaxed) || !sched.idle_p_list) return;
   if (sched.shutting_down.load(relaxed) || sched.world_stopping.load(relaxed)) return;
@@ -184,7 +187,7 @@ void start_some_locked_m() noexcept {
   }
   if (!found) return;
   sched.global_size.store(static_cast<std::uint32_t>(sched.global.size()), relaxed);
-  pass_to_owner(found, idle_p_get());
+  pass_to_owner(found, idle_p_get(), rest);
 }
 
 }  // namespace weft::rt

@@ -54,6 +54,7 @@ void deliver_pinned(M* m, G* g) noexcept {
   auto* owner = static_cast<M*>(g->tied_to);
   bool polls;
   {
+    late_wakeup rest;
     lock_guard hold(sched.mutex);
     // The run() ends, and g never runs again. Before that the owner exists: an M to which a goroutine is pinned does
     // not leave.
@@ -62,7 +63,7 @@ void deliver_pinned(M* m, G* g) noexcept {
     owner->requests.fetch_or(request::pinned, seq_cst);  // N1
     if (owner->in_idle_list) {
       P* p = sched.world_stopping.load(relaxed) ? nullptr : idle_p_get();
-      return wake_idle_m(owner, p ? p : releasep(m), false);
+      return wake_idle_m(owner, p ? p : releasep(m), false, rest);
     }
     polls = owner->in_poller.load(seq_cst);  // N2
   }

@@ -152,6 +152,7 @@ P* releasep(M* m) noexcept {
 void startm(P* p, bool spinning) noexcept {
   std::uint64_t run;
   {
+    late_wakeup rest;
     lock_guard hold(sched.mutex);
     if (!p && !sched.shutting_down.load(relaxed)) p = idle_p_get();
     if (!p || sched.shutting_down.load(relaxed)) {
@@ -159,7 +160,7 @@ void startm(P* p, bool spinning) noexcept {
       return;  // a P that the caller passed stays with the caller: the runtime ends
     }
     sched.thread_wakeups.fetch_add(1, relaxed);
-    if (wake_some_idle_m(p, spinning)) return;
+    if (wake_some_idle_m(p, spinning, rest)) return;
     run = present_run();
   }
   start_new_m(p, spinning, run);
@@ -176,6 +177,7 @@ void wakep(help h) noexcept {
   P* p;
   std::uint64_t run;
   {
+    late_wakeup rest;
     lock_guard hold(sched.mutex);
     p = sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed) ? nullptr : idle_p_get();
     if (!p) {
@@ -185,7 +187,7 @@ void wakep(help h) noexcept {
       return;
     }
     sched.thread_wakeups.fetch_add(1, relaxed);
-    if (wake_some_idle_m(p, true)) return;
+    if (wake_some_idle_m(p, true, rest)) return;
     run = present_run();
   }
   start_new_m(p, true, run);

@@ -68,23 +68,25 @@ bool sleep_while_patient(M* m) noexcept {
 
 }  // namespace
 
-void wake_idle_m(M* m, P* p, bool spinning) noexcept {
+// Under the lock, as the M may be gone once the runtime ends.
+void wake_idle_m(M* m, P* p, bool spinning, late_wakeup& rest) noexcept {
   idle_m_remove(m);
   m->spinning.store(spinning, relaxed);
   m->next_p = p;
-  m->parked.wakeup();  // under the lock: the M may be gone once the runtime ends
+  m->parked.wakeup(rest);
 }
 
-bool wake_some_idle_m(P* p, bool spinning) noexcept {
+bool wake_some_idle_m(P* p, bool spinning, late_wakeup& rest) noexcept {
   M* m = sched.idle_m_list;
-  if (m) wake_idle_m(m, p, spinning);
+  if (m) wake_idle_m(m, p, spinning, rest);
   return m != nullptr;
 }
 
 void rouse_dozer() noexcept {
+  late_wakeup rest;
   lock_guard hold(sched.mutex);  // without it the runtime could end, and the M be gone
   if (sched.shutting_down.load(relaxed)) return;
-  if (M* m = sched.dozer.exchange(nullptr, seq_cst)) m->parked.wakeup();
+  if (M* m = sched.dozer.exchange(nullptr, seq_cst)) m->parked.wakeup(rest);
 }
 
 void stopm(M* m) noexcept {
@@ -191,6 +193,7 @@ M* new_m(const first_task& task, std::uint64_t run, int* error) noexcept {
 
 bool pass_on(M* m, G* g) noexcept {
   {
+    late_wakeup rest;
     lock_guard hold(sched.mutex);
     if (sched.shutting_down.load(relaxed)) return false;
     M* other = sched.idle_m_list;
@@ -198,7 +201,7 @@ bool pass_on(M* m, G* g) noexcept {
     while (other && other->pins != 0) other = other->next_idle;
     if (other) {
       other->picked = g;
-      wake_idle_m(other, releasep(m), false);
+      wake_idle_m(other, releasep(m), false, rest);
       return true;
     }
   }
@@ -283,9 +286,10 @@ void start_new_m(P* p, bool spinning, std::uint64_t run) noexcept {
   if (!thread_was_refused() && new_m({.p = p, .spinning = spinning}, run, &error)) return;
   bool late;
   {
+    late_wakeup rest;
     lock_guard hold(sched.mutex);
     late = is_over(run);
-    if (!late && wake_some_idle_m(p, spinning)) return;  // an M went idle meanwhile
+    if (!late && wake_some_idle_m(p, spinning, rest)) return;  // an M went idle meanwhile
     if (spinning) sched.spinning.fetch_sub(1, seq_cst);
     if (!late) {
       global_put_queue_of(p);

@@ -23,10 +23,10 @@ void warn_if_all_are_held() noexcept;  // out of threads: warns once if none has
 void stopm(M* m) noexcept;    // m sleeps until it is passed a P, or the runtime ends
 void rouse_dozer() noexcept;  // ends a doze (find.cpp)
 
-// Called under sched.mutex. Passes p to an idle M and wakes it: to m, or to the one that went idle last. False: no M
-// idles.
-void wake_idle_m(M* m, P* p, bool spinning) noexcept;
-bool wake_some_idle_m(P* p, bool spinning) noexcept;
+// Called under sched.mutex. Passes p to an idle M: to m, or to the one that went idle last. False: no M idles. `rest`
+// wakes it, when the mutex is free again.
+void wake_idle_m(M* m, P* p, bool spinning, late_wakeup& rest) noexcept;
+bool wake_some_idle_m(P* p, bool spinning, late_wakeup& rest) noexcept;
 
 // --- called under sched.mutex
 // Returns an idle P for m, which lost its P and has a goroutine to run. Null: the goroutine has to give way.

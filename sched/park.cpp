@@ -16,6 +16,7 @@
 #include "sched/timing.hpp"
 
 #include <algorithm>
+#include <sched.h>
 #include <utility>
 
 namespace weft::rt {
@@ -313,6 +314,17 @@ void queue_again(G* g, void*) noexcept {
   wake_for_work(p, more_than_next(p));  // A2
 }
 
+// No other goroutine is to be run here. The one that the caller waits for may run on a thread that waits for this
+// processor, where there are fewer processors than Ps, or other programs use them. So the thread gives way now and
+// then.
+M* yield_in_vain(M* m) noexcept {
+  constexpr std::uint32_t often = 64;  // yields: about as long as a system call takes
+  if (++m->yields_in_vain % often != 0 || sched.idle_ps.load(relaxed) + 1 >= sched.procs.load(relaxed)) return m;
+  leave_runtime(m);
+  ::sched_yield();
+  return enter_runtime();
+}
+
 }  // namespace
 
 M* yield_now(M* m) noexcept {
@@ -327,7 +339,7 @@ M* yield_now(M* m) noexcept {
     return suspend(m, queue_again, nullptr);
   }
   G* next = next_local(m, p, stack_to::keep);
-  if (!next && !m->picked && sched.global_size.load(relaxed) == 0) return m;  // there is no other goroutine to run
+  if (!next && !m->picked && sched.global_size.load(relaxed) == 0) return yield_in_vain(m);
   g->set_state(g_state::running, g_state::runnable);
   m->left.from_park = __builtin_return_address(0);
   if (next && sched.idle_ps.load(seq_cst) == 0 && p->runq.unshared()) {

@@ -27,9 +27,11 @@
 #include "sched/park.hpp"
 
 #include <algorithm>
+#include <cxxabi.h>
 #include <iterator>
 #include <memory>
 #include <new>
+#include <typeinfo>
 
 namespace weft::detail {
 
@@ -256,7 +258,7 @@ void task_promise::set_exception(std::exception_ptr e) noexcept {
   }
 }
 
-bool task_promise::must_rethrow() noexcept { return is_goroutine_exit(std::current_exception()); }
+bool task_promise::must_rethrow() noexcept { return handles_goroutine_exit(); }
 
 std::uint64_t current_run() noexcept { return number_of_run(); }
 
@@ -264,14 +266,10 @@ std::uint64_t run_of_last_start() noexcept {
   return rt::this_m() ? rt::sched.run_number.load(rt::relaxed) : rt::this_thread()->g->run;
 }
 
-bool is_goroutine_exit(std::exception_ptr e) noexcept {
-  try {
-    std::rethrow_exception(std::move(e));
-  } catch (const goroutine_exit&) {
-    return true;
-  } catch (...) {
-    return false;
-  }
+// By its type: to throw it once more would cost as much as the first time.
+bool handles_goroutine_exit() noexcept {
+  const std::type_info* type = abi::__cxa_current_exception_type();
+  return type && *type == typeid(goroutine_exit);
 }
 
 namespace {

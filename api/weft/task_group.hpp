@@ -31,9 +31,9 @@ WEFT_API std::uint64_t id() noexcept;  // task.hpp
 
 namespace detail {
 
-WEFT_API std::uint64_t current_run() noexcept;                 // 0: no runtime is running
-WEFT_API std::uint64_t run_of_last_start() noexcept;           // the run() of the goroutine the caller started last
-WEFT_API bool is_goroutine_exit(std::exception_ptr) noexcept;  // is it what exit_goroutine() throws?
+WEFT_API std::uint64_t current_run() noexcept;        // 0: no runtime is running
+WEFT_API std::uint64_t run_of_last_start() noexcept;  // the run() of the goroutine the caller started last
+WEFT_API bool handles_goroutine_exit() noexcept;      // called in a handler: is it for what exit_goroutine() throws?
 
 // The state of a group. It outlives the task_group if a run() that is over has left goroutines behind, which refer to
 // it.
@@ -104,9 +104,8 @@ struct group_body {
     try {
       (*body)();
     } catch (...) {
-      std::exception_ptr e = std::current_exception();
-      if (is_goroutine_exit(e)) throw;
-      member.state().fail(std::move(e));
+      if (handles_goroutine_exit()) throw;
+      member.state().fail(std::current_exception());
     }
     body.reset();
   }

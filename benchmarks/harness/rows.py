@@ -80,6 +80,7 @@ ROWS = [
         "locks",
         Row("wait_group", "wait group of 1000"),
         Row("mutex_64", "64 goroutines on one mutex", ratio={1: 0.8, 2: 0.4}),
+        Row("mutex_work", "8 goroutines: 2 us with one mutex, 2 us without it"),
         Row("rwmutex_64", "64 goroutines on one rwmutex, 1 of 16 writes"),
         Row("condition", "condition variable, there and back"),
     ),

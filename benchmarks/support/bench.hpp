@@ -39,6 +39,15 @@ void keep(const T& v) {
   asm volatile("" : : "r,m"(v) : "memory");
 }
 
+// Takes about 2 µs: it waits for one multiplication after the other.
+[[gnu::noinline]] inline void work() {
+  std::uint64_t x = 1;
+  for (int i = 0; i < 2000; ++i) {
+    x = x * 6364136223846793005u + 1442695040888963407u;
+    keep(x);  // or the compiler might find a shorter way
+  }
+}
+
 // Collects times in ns whose percentiles are wanted.
 class samples {
  public:

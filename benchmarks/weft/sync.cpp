@@ -27,6 +27,25 @@ void mutex_64(bench::job& j) {
   });
 }
 
+void mutex_work(bench::job& j) {
+  j.measure(j.count(100'000, 8), [](std::size_t n) {
+    weft::mutex m;
+    weft::wait_group wg;
+    for (int g = 0; g < 8; ++g) {
+      wg.go([&] {
+        for (std::size_t i = 0; i < n / 8; ++i) {
+          {
+            std::lock_guard lock(m);
+            bench::work();
+          }
+          bench::work();
+        }
+      });
+    }
+    wg.wait();
+  });
+}
+
 // One operation in 16 writes, the others read.
 void rwmutex_64(bench::job& j) {
   j.measure(j.count(5'000'000, 64), [](std::size_t n) {
@@ -74,6 +93,7 @@ void condition(bench::job& j) {
 const bench::workloads here{
     {"condition", condition},
     {"mutex_64", mutex_64},
+    {"mutex_work", mutex_work},
     {"rwmutex_64", rwmutex_64},
 };
 

@@ -40,9 +40,22 @@ bool look(int times, Try try_to_lock) noexcept {
   return false;
 }
 
+// Looks again for 2 to 3 µs, if that pays (may_look_longer).
+template <class Try>
+bool look_longer(Try try_to_lock) noexcept {
+  constexpr int looks = 25, pauses_between = 4;
+  if (!may_look_longer()) return false;
+  for (int i = 0; i < looks; ++i) {
+    if (try_to_lock()) return true;
+    for (int pauses = pauses_between; pauses > 0; --pauses) rt::cpu_relax();
+  }
+  return false;
+}
+
 // Waits for a lock until `deadline`; tries once if that has passed. False: the time has passed. `lock` has these
-// members, all but take() called under the bucket:
+// members, all but the first two called under the bucket:
 //   take()           takes the lock if it is free
+//   take_soon()      the same, and may look_longer
 //   take_or_queue()  takes the lock; or else w is queued afterwards, and somebody will wake it
 //   taken()          w has the lock, and is not to be woken
 //   give_up()        w does not want the lock any more, and is still queued
@@ -65,7 +78,7 @@ bool lock_as_heir(rt::runtime_scope& scope, heir_waiter& w, rt::goroutine_lock& 
         return false;
       }
       if (w.handed_over) return true;
-      if (!look(heir_looks, [&]() noexcept { return lock.take(); })) continue;
+      if (!look(heir_looks, [&]() noexcept { return lock.take(); }) && !lock.take_soon()) continue;
       bucket.acquire_lock();
     }
     lock.taken();

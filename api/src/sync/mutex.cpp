@@ -77,10 +77,17 @@ void ring_for_all(int change) noexcept {
 
 bool mutex::lock_slow(std::int64_t deadline) {
   using namespace detail;
-  if (look(lock_looks, [this]() noexcept { return try_lock(); })) return true;
+  auto try_it = [this]() noexcept { return try_lock(); };
+  if (look(lock_looks, try_it) || look_longer(try_it)) {
+    note_met_at_lock();
+    return true;
+  }
 
   struct attempt {
     bool take() noexcept { return m.try_lock(); }
+    bool take_soon() noexcept {
+      return look_longer([this]() noexcept { return take(); });
+    }
     bool take_or_queue() noexcept {
       if (w.queued)
         w.passed_by = true;

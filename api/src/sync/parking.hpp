@@ -64,6 +64,10 @@ struct sync_waiter {
 void push_back(sync_queue& q, sync_waiter& w) noexcept;
 void remove(sync_queue& q, sync_waiter& w) noexcept;  // w must be queued
 
+// Whether a goroutine that finds a lock held should look again for some µs before it sleeps.
+bool may_look_longer() noexcept;
+void note_met_at_lock() noexcept;  // called when it has taken a lock that another thread held at first
+
 // Claimed waiters on their way to ready(). The destructor readies them. It must run inside the runtime and after the
 // bucket is unlocked, so declare the list between the runtime_scope and the lock_guard.
 class wake_list {

@@ -167,6 +167,8 @@ bool shared_mutex::wait(side s, std::int64_t deadline) {
 
   struct attempt {
     bool take() noexcept { return m.try_take(s); }
+    // Where readers come and go all the time, those that look take the word's cache line away from them.
+    bool take_soon() noexcept { return false; }
     bool take_or_queue() noexcept {
       if (m.take(s, if_held::mark)) return true;
       if (!w.queued) push_back(m.queue_of(s), w);

@@ -22,6 +22,21 @@ void mutex_64(bench::job& j) {
   });
 }
 
+void mutex_work(bench::job& j) {
+  j.measure(j.count(100'000, 8), [](std::size_t n) {
+    boost::fibers::mutex m;
+    bench::in_fibers(8, [&] {
+      for (std::size_t i = 0; i < n / 8; ++i) {
+        {
+          std::lock_guard lock(m);
+          bench::work();
+        }
+        bench::work();
+      }
+    });
+  });
+}
+
 void condition(bench::job& j) {
   j.measure(j.count(200'000), [](std::size_t n) {
     boost::fibers::mutex m;
@@ -44,6 +59,7 @@ void condition(bench::job& j) {
 const bench::workloads here{
     {"condition", condition},
     {"mutex_64", mutex_64},
+    {"mutex_work", mutex_work},
 };
 
 }  // namespace

@@ -2,6 +2,19 @@ package main
 
 import "sync"
 
+// work takes about 2 µs: it waits for one multiplication after the other.
+//
+//go:noinline
+func work() {
+	x := uint64(1)
+	for i := 0; i < 2000; i++ {
+		x = x*6364136223846793005 + 1442695040888963407
+	}
+	if x == 0 {
+		panic("not zero")
+	}
+}
+
 func init() {
 	workloads["mutex_64"] = func(j *job) {
 		j.measure(j.count(10_000_000, 64), func(n int) {
@@ -21,6 +34,25 @@ func init() {
 			}
 			wg.Wait()
 			sink = counter
+		})
+	}
+	workloads["mutex_work"] = func(j *job) {
+		j.measure(j.count(100_000, 8), func(n int) {
+			var m sync.Mutex
+			var wg sync.WaitGroup
+			for g := 0; g < 8; g++ {
+				wg.Add(1)
+				go func() {
+					defer wg.Done()
+					for i := 0; i < n/8; i++ {
+						m.Lock()
+						work()
+						m.Unlock()
+						work()
+					}
+				}()
+			}
+			wg.Wait()
 		})
 	}
 	workloads["rwmutex_64"] = func(j *job) {

@@ -21,6 +21,21 @@ void mutex_64(bench::job& j) {
   });
 }
 
+void mutex_work(bench::job& j) {
+  j.measure(j.count(100'000, 8), [](std::size_t n) {
+    std::mutex m;
+    bench::in_threads(8, [&] {
+      for (std::size_t i = 0; i < n / 8; ++i) {
+        {
+          std::lock_guard lock(m);
+          bench::work();
+        }
+        bench::work();
+      }
+    });
+  });
+}
+
 void rwmutex_64(bench::job& j) {
   j.measure(j.count(1'000'000, 64), [](std::size_t n) {
     std::shared_mutex m;
@@ -61,6 +76,7 @@ void condition(bench::job& j) {
 const bench::workloads here{
     {"condition", condition},
     {"mutex_64", mutex_64},
+    {"mutex_work", mutex_work},
     {"rwmutex_64", rwmutex_64},
 };
 

@@ -28,6 +28,37 @@ async fn mutex_64(j: &mut Job) {
     measure!(j, j.count(10_000_000, 64), n => one_mutex(n).await);
 }
 
+/// Takes about 2 µs: it waits for one multiplication after the other.
+fn work() {
+    let mut x = 1u64;
+    for _ in 0..2000 {
+        x = black_box(x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407)); // or it is cut short
+    }
+}
+
+async fn work_and_lock(n: usize) {
+    let mutex = Arc::new(Mutex::new(()));
+    let tasks = TaskTracker::new();
+    for _ in 0..8 {
+        let mutex = mutex.clone();
+        tasks.spawn(async move {
+            for _ in 0..n / 8 {
+                {
+                    let _lock = mutex.lock().unwrap();
+                    work();
+                }
+                work();
+            }
+        });
+    }
+    tasks.close();
+    tasks.wait().await;
+}
+
+async fn mutex_work(j: &mut Job) {
+    measure!(j, j.count(100_000, 8), n => work_and_lock(n).await);
+}
+
 /// One operation in 16 writes, the others read.
 async fn read_and_write(n: usize) {
     let counter = Arc::new(RwLock::new(0));
@@ -80,5 +111,6 @@ async fn condition(j: &mut Job) {
 pub const HERE: &[Workload] = &[
     ("condition", |j| Box::pin(condition(j))),
     ("mutex_64", |j| Box::pin(mutex_64(j))),
+    ("mutex_work", |j| Box::pin(mutex_work(j))),
     ("rwmutex_64", |j| Box::pin(rwmutex_64(j))),
 ];

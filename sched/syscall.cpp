@@ -6,6 +6,10 @@
 //   sysmon          syscall → idle       the call took too long: the P is handed off (retake)
 //   stop the world  syscall → stopped
 //
+// A goroutine whose last call lasted so long that it lost its P does not wait for sysmon, if the P is wanted: it hands
+// it off when it begins the next call, as Go does where it is known that a call blocks (entersyscallblock). That costs
+// the wake-up of a thread, so a call that turns out to be short ends it.
+//
 // A goroutine in a system call that calls into weft (in a callback of a library) counts as back from it:
 // request::in_syscall sends every entry to finish_syscall.
 
@@ -31,6 +35,30 @@ bool somebody_waits(const P* p) noexcept {
   return timer != 0 && timer - sched.coarse_now.load(relaxed) <= sysmon_is_in_time;
 }
 
+constexpr nanos short_call = 50 * microsecond;
+
+// Called when no P idles, and something waits for p, which m has just left behind.
+void see_to_those_who_wait(M* m, P* p) noexcept {
+  if (!(m->g->marks() & mark::long_calls) || p->has_turn.load(relaxed)) {
+    // If the call takes long, sysmon must take this P soon, but its pauses may be long by now.
+    if (sched.sysmon.load(relaxed) != sysmon_state::looks) hurry_sysmon();
+  } else if (retake_syscall(p)) {
+    m->handed_off_at = nanotime();
+    sched.retakes.fetch_add(1, relaxed);
+    handoffp(p);
+  }
+}
+
+// Called when m, back from a call, finds that its P was taken.
+void note_how_long(M* m) noexcept {
+  const nanos since = std::exchange(m->handed_off_at, 0);
+  if (since != 0 && nanotime() - since < short_call) {
+    m->g->clear_mark(mark::long_calls);
+  } else {
+    m->g->set_mark(mark::long_calls);
+  }
+}
+
 }  // namespace
 
 void enter_syscall() noexcept {
@@ -49,11 +77,7 @@ void enter_syscall() noexcept {
     p->syscall_tick.store(p->syscall_tick.load(relaxed) + 1, relaxed);
     // release: the thread that takes the P sees everything that was done with it.
     p->status.store(p_status::syscall, release);
-    // No P idles, and something waits for one. If the call takes long, sysmon must take this P soon, but its pauses may
-    // be long by now.
-    if (sched.idle_ps.load(relaxed) == 0 && sched.sysmon.load(relaxed) != sysmon_state::looks && somebody_waits(p)) {
-      hurry_sysmon();
-    }
+    if (sched.idle_ps.load(relaxed) == 0 && somebody_waits(p)) see_to_those_who_wait(m, p);
   }
   leave_runtime(m);
 }
@@ -74,6 +98,7 @@ M* finish_syscall(M* m) noexcept {
     p->m.store(m, release);  // a taker that sees this may take the P at once (enter_slow looks for `revoked` again)
     return m;
   }
+  note_how_long(m);
   {
     lock_guard hold(sched.mutex);
     if (P* other = idle_p_to_go_on(m)) {

@@ -483,6 +483,29 @@ TEST_CASE("sleepers run soon after they wake beside goroutines that compute and 
 
 // --- blocking()
 
+TEST_CASE("blocking: a goroutine whose calls last long hands its P off at once") {
+  weft::run(
+      [] {
+        weft::chan<int> c(1);
+        auto other = weft::spawn([&] {
+          while (c.recv()) {}
+        });
+        auto calls = [&](int n) {
+          const auto before = weft::runtime_stats().retakes;
+          for (int i = 0; i < n; ++i) {
+            c.send(i);  // the other goroutine wants the P
+            weft::blocking([] { ::usleep(300); });
+          }
+          return weft::runtime_stats().retakes - before;
+        };
+        calls(20);
+        CHECK(calls(50) >= 45);
+        c.close();
+        other.join();
+      },
+      {.procs = 1});
+}
+
 TEST_CASE("blocking: others run meanwhile, at one P") {
   weft::run(
       [] {

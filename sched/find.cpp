@@ -155,6 +155,23 @@ G* overdue_one(P* p, nanos now) noexcept {
   return global_one(p, 0);
 }
 
+// The same for the head of p's ring. It waits for long if goroutines that the poller wakes, and goroutines that make
+// each other runnext, begin one time slice after the other: no slice is ever used up then.
+G* overdue_in_ring(P* p, nanos now) noexcept {
+  if (p->runq.ring_empty() || std::exchange(p->waiting_head, p->runq.head()) != p->runq.head()) {
+    p->ring_waits_since = now;
+  }
+  return now - p->ring_waits_since < global_waits ? nullptr : p->runq.get_from_ring();
+}
+
+// True if the global queue comes first now. Not if a timer was due, which goes first; then at the next look.
+bool takes_turn_of_global_queue(P* p, bool ran_timer) noexcept {
+  if (p->missed_turn) return !(p->missed_turn = false);
+  const bool turn = is_turn_of_global_queue(p);
+  p->missed_turn = turn && ran_timer;
+  return turn && !ran_timer;
+}
+
 P* some_idle_p() noexcept {
   lock_guard hold(sched.mutex);
   return idle_p_get();
@@ -375,8 +392,7 @@ G* look_as_planned(P* p, nanos* now, bool* ran_timer) noexcept {
   if (WEFT_UNLIKELY(sched.out_of_threads.load(relaxed))) {
     next_timer = earlier(next_timer, check_timers_of_idle(p, now, ran_timer));
   }
-  // A timer that was due goes first: the next turn comes, or overdue_one.
-  const bool global_first = !*ran_timer && is_turn_of_global_queue(p);
+  const bool global_first = takes_turn_of_global_queue(p, *ran_timer);
   if (p->next_look.load(relaxed) == 0 && !global_first) {
     if (next_timer != 0) plan_next_look(p, *now, next_timer);
     return nullptr;
@@ -384,6 +400,7 @@ G* look_as_planned(P* p, nanos* now, bool* ran_timer) noexcept {
   if (*now == 0) *now = nanotime();
   sched.coarse_now.store(*now, relaxed);
   if (G* g = overdue_one(p, *now)) return g;
+  if (G* g = overdue_in_ring(p, *now)) return g;
   if (global_first) {
     if (G* g = shared_one(p)) {
       p->next_look.store(1, relaxed);  // the poller comes next: it, too, might always have a goroutine to run

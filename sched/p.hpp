@@ -108,6 +108,7 @@ struct alignas(cache_line) P {
   // for. The owner plans it. Other threads that want the owner to look (a foreign thread that arms a timer here,
   // sysmon) store 1 ("now"). If the owner overwrites that, sysmon sees to it.
   alignas(cache_line) atomic<std::uint64_t> next_look{0};
+  bool missed_turn = false;      // owner: the global queue's turn fell to a timer, and is still to come
   bool newcomer_first = false;   // owner: whose turn comes next, a newcomer's or the global queue's
   std::uint32_t batch_end = 0;   // owner: the place in the ring behind the last batch from the global queue
   nanos global_waits_since = 0;  // owner: its first look that found the global queue not empty, since it took from it
@@ -117,9 +118,13 @@ struct alignas(cache_line) P {
   nanos passed_when = 0;
   std::uint64_t pass_slice = 0;
 
-  // Owner, let_others_in (park.cpp): the count.inherited at its next look, and sched_tick at its last look.
+  // Owner, let_others_in (park.cpp): the count.inherited at its next look, and the ring's head at its last look.
   std::uint64_t others_at = others_every;
-  std::uint64_t looked_in_slice = 0;
+  std::uint32_t head_at_look = 0;
+
+  // Owner, overdue_in_ring (find.cpp): the ring's head, and since when it has been there.
+  std::uint32_t waiting_head = 0;
+  nanos ring_waits_since = 0;
 
   // Owner, look_whether_alone: dispatches(p) at its next look, and sched.ps_taken at its last look.
   std::uint64_t alone_look_at = 0, taken_before = 0;

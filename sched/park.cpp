@@ -30,18 +30,17 @@ inline bool must_visit_scheduler(const M* m, const P* p) noexcept {
 
 // Two goroutines that make each other runnext share a time slice. So that the slice does not get long, now and then the
 // goroutine at the head of the ring comes first, or one from the global queue, which the scheduler visits only once in
-// so many time slices. The head of the ring does not come first if a new slice has begun since the last look: the ring
-// is being served then, and a goroutine that is woken in a chain would only lose its place to the beginning of the
-// chain, which would then work ahead.
+// so many time slices. The head of the ring does not come first if the ring has been served since the last look: a
+// goroutine that is woken in a chain would only lose its place to the beginning of the chain, which would then work
+// ahead.
 WEFT_NOINLINE G* let_others_in(P* p, G* next) noexcept {
   p->others_at = p->count.inherited.get() + others_every;
   look_now_and_then_whether_alone(p);
-  const std::uint64_t slice = p->sched_tick.load(relaxed);
-  const bool ring_is_served = std::exchange(p->looked_in_slice, slice) != slice;
+  const bool ring_is_served = std::exchange(p->head_at_look, p->runq.head()) != p->runq.head();
   G* g = ring_is_served ? nullptr : p->runq.get_from_ring();
   if (!g) g = global_one(p, 0);
   if (!g) return next;
-  p->looked_in_slice = slice + 1;  // the slice that begins now
+  p->head_at_look = p->runq.head();
   put_back(p, next);
   return g;
 }

@@ -18,6 +18,7 @@
 #include <system_error>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 
 namespace {
 std::atomic<bool> no_threads{false};
@@ -202,6 +203,79 @@ TEST_CASE("starvation: one that the reader of a busy connection wakes") {
         woken.close();
         other.join();
         CHECK(longest <= 10);
+      },
+      {.procs = 1});
+}
+
+// The reader begins a time slice whenever the poller wakes it, so the pair's slice is never used up. If the pair talks
+// fast, the others have a turn after so many words; if not, after so long.
+TEST_CASE("starvation: beside two that talk to each other, and a connection to which something comes now and then") {
+  struct {
+    clock::duration thinks;
+    useconds_t pause;  // between what comes
+    std::uint64_t longest;
+  } const cases[] = {{200ns, 50, 5000}, {100us, 1000, 500}};
+  for (const auto& [thinks, pause, limit] : cases) {
+    INFO("words of " << thinks.count() << " ns");
+    std::uint64_t longest = 0;  // wait of the third, in dispatches
+    weft::run(
+        [&, thinks = thinks, pause = pause] {
+          auto [near, far] = weft::net::unix_stream::pair();
+          std::atomic<bool> over{false};
+          weft::wait_group w;
+          w.go([&s = near] {
+            char some[1];
+            std::error_code ec;
+            while (s.read(some, ec) != 0) {}
+          });
+          std::thread writer([fd = far.native_handle(), pause, &over] {
+            for (; !over; ::usleep(pause)) static_cast<void>(::send(fd, "x", 1, MSG_NOSIGNAL));
+          });
+          weft::chan<void> word;
+          w.go([&] {
+            while (word.recv()) compute_for(thinks);
+          });
+          w.go([&] {
+            for (auto end = clock::now() + late; !over && clock::now() < end;) {
+              word.send();
+              compute_for(thinks);
+            }
+            word.close();
+          });
+          for (auto end = clock::now() + 500ms; clock::now() < end;) {
+            const auto before = weft::runtime_stats().dispatches;
+            weft::yield();
+            longest = std::max(longest, weft::runtime_stats().dispatches - before);
+          }
+          over = true;
+          far.shutdown_write();
+          w.wait();
+          writer.join();
+        },
+        {.procs = 1});
+    CHECK(longest < limit);
+  }
+}
+
+TEST_CASE("starvation: the queue of all, beside one whose timer is always due") {
+  weft::run(
+      [] {
+        std::atomic<bool> over{false};
+        auto busy = weft::spawn([&] {
+          for (auto end = clock::now() + late; !over && clock::now() < end;) weft::sleep(1ns);
+        });
+        weft::chan<std::uint64_t> c(1);  // when, counted in dispatches
+        std::thread writer([&] {
+          for (int i = 0; i < 50; ++i, ::usleep(2000)) c.send(weft::runtime_stats().dispatches);
+          c.close();
+        });
+        std::vector<std::uint64_t> waits;
+        for (auto at : c) waits.push_back(weft::runtime_stats().dispatches - at);
+        over = true;
+        busy.join();
+        writer.join();
+        std::ranges::nth_element(waits, waits.begin() + 25);
+        CHECK(waits[25] < 1000);
       },
       {.procs = 1});
 }

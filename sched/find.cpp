@@ -30,7 +30,7 @@ constexpr nanos refill_every = 10 * microsecond;  // between two refills of the 
 constexpr std::uint64_t passes_every = 8;         // dispatches
 constexpr nanos passes_after = millisecond;
 constexpr nanos doze_time = 100 * microsecond;
-constexpr nanos global_waits = 10 * millisecond;
+constexpr nanos waits_for_long = 10 * millisecond;
 
 // Runs the due timers of idle Ps. While out of threads (start_new_m), an idle P may never get an M, and the Ms that
 // have a thread may always have something of their own to run. sysmon makes them look when a timer is overdue.
@@ -140,8 +140,8 @@ G* shared_one(P* p) noexcept {
   return g || p->newcomer_first ? g : take_newcomer(p);
 }
 
-// Takes a goroutine from the global queue if that was never empty at this P's looks for `global_waits`, and this P has
-// not taken from it. The queue's regular turn comes once in so many time slices. If something such as a ticker ends
+// Takes a goroutine from the global queue if that was never empty at this P's looks for `waits_for_long`, and this P
+// has not taken from it. The queue's regular turn comes once in so many time slices. If something such as a ticker ends
 // time slices before they are used up, and the goroutines that share a slice run for long, that turn would take seconds
 // to come. The first look only notes the time: a goroutine that has used up its time slice, and gave way to the others,
 // lies in the global queue a moment later, and must not come before them.
@@ -151,7 +151,7 @@ G* overdue_one(P* p, nanos now) noexcept {
     return nullptr;
   }
   if (p->global_waits_since == 0) p->global_waits_since = now;
-  if (now - p->global_waits_since < global_waits || batch_waits(p)) return nullptr;
+  if (now - p->global_waits_since < waits_for_long || batch_waits(p)) return nullptr;
   return global_one(p, 0);
 }
 
@@ -161,12 +161,12 @@ G* overdue_in_ring(P* p, nanos now) noexcept {
   if (p->runq.ring_empty() || std::exchange(p->waiting_head, p->runq.head()) != p->runq.head()) {
     p->ring_waits_since = now;
   }
-  return now - p->ring_waits_since < global_waits ? nullptr : p->runq.get_from_ring();
+  return now - p->ring_waits_since < waits_for_long ? nullptr : p->runq.get_from_ring();
 }
 
 // True if the global queue comes first now. Not if a timer was due, which goes first; then at the next look.
 bool takes_turn_of_global_queue(P* p, bool ran_timer) noexcept {
-  if (p->missed_turn) return !(p->missed_turn = false);
+  if (std::exchange(p->missed_turn, false)) return true;
   const bool turn = is_turn_of_global_queue(p);
   p->missed_turn = turn && ran_timer;
   return turn && !ran_timer;

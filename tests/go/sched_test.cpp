@@ -17,6 +17,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <sched.h>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -177,6 +178,43 @@ TEST_CASE("goroutines that spin until another one acts do not hang, at one P") {
         CHECK(x == 6);
       },
       {.procs = 1});
+}
+
+// Two that wait for each other by yields, each on a P of its own, where the threads of the Ps share a processor.
+TEST_CASE("yield: gives way to a thread that waits for the processor") {
+  cpu_set_t before, one;
+  REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
+  CPU_ZERO(&one);
+  for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++i) {
+    if (CPU_ISSET(i, &before)) CPU_SET(i, &one);
+  }
+  REQUIRE(::sched_setaffinity(0, sizeof one, &one) == 0);
+  constexpr int values = 200'000;
+  int received = 0;
+  weft::run(
+      [&] {
+        weft::chan<int> c(128);
+        const auto end = clock::now() + late;
+        auto sender = weft::spawn([&] {
+          for (int i = 0; i < values && clock::now() < end;) {
+            if (c.try_send(i)) {
+              ++i;
+            } else {
+              weft::yield();
+            }
+          }
+        });
+        for (int v; received < values && clock::now() < end;) {
+          if (c.try_recv(v) == recv_result::value) {
+            ++received;
+          } else {
+            weft::yield();
+          }
+        }
+      },
+      {.procs = 2});
+  ::sched_setaffinity(0, sizeof before, &before);
+  CHECK(received == values);
 }
 
 // --- fairness

@@ -58,6 +58,16 @@ auto checked(const char* operation, const Where& where, Call call) {
   return result;
 }
 
+// The same for a call that also says which address the message is to name.
+template <class Call>
+auto checked(const char* operation, Call call) {
+  std::error_code ec;
+  message_address where{};
+  auto result = call(ec, &where);
+  throw_if(ec, operation, where);
+  return result;
+}
+
 message_address to_address(const endpoint& e) noexcept;
 endpoint to_endpoint(const message_address& a) noexcept;
 

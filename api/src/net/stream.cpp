@@ -230,11 +230,7 @@ namespace {
 // The form that throws.
 template <auto call, class Buffer>
 std::size_t or_throw(const char* what, descriptor* d, Buffer b) {
-  std::error_code ec;
-  message_address where{};
-  std::size_t n = call(d, b, ec, &where);
-  throw_if(ec, what, where);
-  return n;
+  return checked(what, [=](std::error_code& ec, message_address* where) { return call(d, b, ec, where); });
 }
 
 }  // namespace

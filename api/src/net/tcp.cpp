@@ -179,11 +179,8 @@ descriptor* accept_one(descriptor* l, std::error_code& ec, message_address* wher
 tcp_stream tcp_listener::accept(std::error_code& ec) { return tcp_stream(accept_one(d_, ec, nullptr)); }
 
 tcp_stream tcp_listener::accept() {
-  std::error_code ec;
-  message_address where{};
-  tcp_stream s(accept_one(d_, ec, &where));
-  throw_if(ec, "weft: accept", where);
-  return s;
+  return checked("weft: accept",
+                 [&](std::error_code& ec, message_address* where) { return tcp_stream(accept_one(d_, ec, where)); });
 }
 
 }  // namespace weft::net

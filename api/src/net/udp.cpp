@@ -20,8 +20,7 @@ struct datagram {
   msghdr message{};
 };
 
-udp_socket::received receive_on(descriptor* d, mutable_buffer b, std::error_code& ec,
-                                message_address* where = nullptr) {
+udp_socket::received receive_on(descriptor* d, mutable_buffer b, std::error_code& ec, message_address* where) {
   detail::turn t(d, side::read, ec, where);
   if (!t || !detail::prepare(*d, rt::poll_mode::read, ec)) return {};
   datagram m(b.data(), b.size());
@@ -34,8 +33,7 @@ udp_socket::received receive_on(descriptor* d, mutable_buffer b, std::error_code
   return {static_cast<std::size_t>(n), endpoint::from_native(&m.address, m.message.msg_namelen)};
 }
 
-std::size_t send_on(descriptor* d, const_buffer b, const endpoint* to, std::error_code& ec,
-                    message_address* where = nullptr) {
+std::size_t send_on(descriptor* d, const_buffer b, const endpoint* to, std::error_code& ec, message_address* where) {
   detail::turn t(d, side::write, ec, where);
   if (!t || !detail::prepare(*d, rt::poll_mode::write, ec)) return 0;
   datagram m(b.data(), b.size());
@@ -116,36 +114,30 @@ udp_socket udp_socket::adopt(int fd) {
   return checked("weft: adopt", "", [&](std::error_code& ec) { return adopt(fd, ec); });
 }
 
-udp_socket::received udp_socket::receive_from(mutable_buffer b, std::error_code& ec) { return receive_on(d_, b, ec); }
+udp_socket::received udp_socket::receive_from(mutable_buffer b, std::error_code& ec) {
+  return receive_on(d_, b, ec, nullptr);
+}
 
 udp_socket::received udp_socket::receive_from(mutable_buffer b) {
-  std::error_code ec;
-  message_address where{};
-  received r = receive_on(d_, b, ec, &where);
-  throw_if(ec, "weft: receive", where);
-  return r;
+  return checked("weft: receive", [&](std::error_code& ec, message_address* w) { return receive_on(d_, b, ec, w); });
 }
 
 std::size_t udp_socket::send_to(const_buffer b, const endpoint& to, std::error_code& ec) {
-  return send_on(d_, b, &to, ec);
+  return send_on(d_, b, &to, ec, nullptr);
 }
 
 std::size_t udp_socket::send_to(const_buffer b, const endpoint& to) {
-  return checked("weft: send", to, [&](std::error_code& ec) { return send_on(d_, b, &to, ec); });
+  return checked("weft: send", to, [&](std::error_code& ec) { return send_on(d_, b, &to, ec, nullptr); });
 }
 
-std::size_t udp_socket::receive(mutable_buffer b, std::error_code& ec) { return receive_on(d_, b, ec).size; }
+std::size_t udp_socket::receive(mutable_buffer b, std::error_code& ec) { return receive_on(d_, b, ec, nullptr).size; }
 
 std::size_t udp_socket::receive(mutable_buffer b) { return receive_from(b).size; }
 
-std::size_t udp_socket::send(const_buffer b, std::error_code& ec) { return send_on(d_, b, nullptr, ec); }
+std::size_t udp_socket::send(const_buffer b, std::error_code& ec) { return send_on(d_, b, nullptr, ec, nullptr); }
 
 std::size_t udp_socket::send(const_buffer b) {
-  std::error_code ec;
-  message_address where{};
-  std::size_t n = send_on(d_, b, nullptr, ec, &where);
-  throw_if(ec, "weft: send", where);
-  return n;
+  return checked("weft: send", [&](std::error_code& ec, message_address* w) { return send_on(d_, b, nullptr, ec, w); });
 }
 
 endpoint udp_socket::remote_endpoint(std::error_code& ec) const {

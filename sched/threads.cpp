@@ -215,12 +215,17 @@ bool pass_on(M* m, G* g) noexcept {
 int start_spare_m() noexcept {
   int error;
   M* m = new_m({}, present_run(), &error);
+  late_wakeup rest;
   lock_guard hold(sched.mutex);
   sched.spare_starts = false;
   if (!m) return error;
   if (sched.shutting_down.load(relaxed)) return 0;  // the M was woken for that, and may be gone
   idle_m_put(m);
   ++sched.untied_ms;
+  if (P* p = p_for_want_of_thread()) {
+    sched.spinning.fetch_add(1, seq_cst);
+    wake_idle_m(m, p, true, rest);
+  }
   return 0;
 }
 
@@ -264,11 +269,11 @@ bool thread_was_refused() noexcept {
 // idles although it is wanted. The goroutines that it would have run go to the global queue, for the Ms that there are;
 // its timers stay where they are. The Ms that run goroutines look at both when they come by (find_runnable). If none
 // comes by, sysmon tries again. An M that is about to sleep must not do so: it takes an idle P and looks once more, as
-// if it had been woken for that.
+// if it had been woken for that. So does a spare M, which would begin its life asleep.
 //
 //     start_new_m, in vain                          an M without a P
-//     L1  goroutines to the global queue, P idle,   in stopm: out_of_threads? takes a P. All under sched.mutex, under
-//         out_of_threads = true; under sched.mutex, which start_new_m looks for an idle M
+//     L1  goroutines to the global queue, P idle,   in stopm, start_spare_m: out_of_threads? takes a P. All under
+//         out_of_threads = true; under sched.mutex, sched.mutex, under which start_new_m looks for an idle M
 //         if no M idles
 //     L2  an M dozes: wake it                       D1  dozer = itself; then looks at every queue (find.cpp)
 //         last_poll == 0: break the sleep off       P1  last_poll = 0; then out_of_threads? does not sleep (find.cpp)
@@ -314,10 +319,14 @@ P* idle_p_to_go_on(const M* m) noexcept {
   return gives_way ? nullptr : idle_p_get();
 }
 
-bool take_p_for_want_of_thread(M* m) noexcept {
-  if (WEFT_LIKELY(!sched.out_of_threads.load(relaxed)) || sched.world_stopping.load(relaxed)) return false;
+P* p_for_want_of_thread() noexcept {
+  if (WEFT_LIKELY(!sched.out_of_threads.load(relaxed)) || sched.world_stopping.load(relaxed)) return nullptr;
   sched.out_of_threads.store(false, relaxed);
-  P* p = idle_p_get();
+  return idle_p_get();
+}
+
+bool take_p_for_want_of_thread(M* m) noexcept {
+  P* p = p_for_want_of_thread();
   if (!p) return false;
   acquirep(m, p);
   start_spinning(m);

@@ -31,7 +31,8 @@ bool wake_some_idle_m(P* p, bool spinning, late_wakeup& rest) noexcept;
 // --- called under sched.mutex
 // Returns an idle P for m, which lost its P and has a goroutine to run. Null: the goroutine has to give way.
 P* idle_p_to_go_on(const M* m) noexcept;
-// While out of threads: takes an idle P for m, which would sleep otherwise. False: it took none.
+// While out of threads: takes an idle P for an M that would sleep otherwise, or for m. Null, false: there is none.
+P* p_for_want_of_thread() noexcept;
 bool take_p_for_want_of_thread(M* m) noexcept;
 
 // An M is gone when it has left the scheduler's loop. Its thread ends then, after the destructors of the program's

@@ -161,7 +161,7 @@ struct guarded {
   }
   void end() { held = false; }
   void linger() {
-    for (int i = 0; i < 3; ++i) weft::rt::interleave_point();
+    for (int i = 0; i < 12; ++i) weft::rt::interleave_point();
     if (s.one_in(8)) simulation::compute(s.up_to(80 * microsecond));
   }
   void hold() {
@@ -265,9 +265,9 @@ TEST_CASE("simulation: a goroutine_lock has one holder while Ps come to the one 
     auto change_procs = [&] {
       if (s.one_in(20)) weft::set_procs(2 + static_cast<unsigned>(s.up_to(2)));
     };
-    const bool plain_thread_comes = s.one_in(4);
+    const bool plain_thread_comes = s.one_in(4), few_threads = s.one_in(4);
     bool over = false;
-    s.add_weft([&] {
+    auto main = [&] {
       weft::wait_group w;
       chan<int> ping, pong;
       w.go([&, ping, pong] {
@@ -314,7 +314,8 @@ TEST_CASE("simulation: a goroutine_lock has one holder while Ps come to the one 
       });
       w.wait();
       over = true;
-    });
+    };
+    s.add_weft(main, few_threads ? 1 : weft::options().max_threads);
     s.add([&] {
       for (int k = 0; k < 12; ++k) {
         simulation::compute(s.up_to(40 * microsecond));
@@ -385,20 +386,28 @@ TEST_CASE("simulation: plain threads change timers while somebody goes to sleep 
   }
 }
 
-// Bursts (sched/burst.cpp): short ones, then one in which a goroutine computes, blocks or loses its P. Meanwhile the
-// goroutine and a plain thread make others ready, and timers come due.
+// Bursts (sched/burst.cpp): in some of them a goroutine computes, blocks or loses its P. Meanwhile a plain thread makes
+// another goroutine ready, and wakes sysmon for nothing, so that sysmon often looks around while a promise is made.
 TEST_CASE("simulation: who promises to do it all does, or sysmon sees to it") {
+  auto many_bursts_were_short = [] {
+    using namespace weft::rt;
+    sched.short_bursts.store(sched.short_bursts_before.load(relaxed), relaxed);
+  };
+  int promised = 0;
   for (std::uint64_t seed = 0; seed < seeds(2000); ++seed) {
     INFO("seed " << seed);
     simulation s(seed);
     chan<int> in(1);
+    bool over = false;
     s.add_weft([&] {
       weft::wait_group w;
       for (int i = 0; i < 3; ++i) {
         w.go([&] {
-          for (int k = 0; k < 8; ++k) {
+          for (int k = 0; k < 12; ++k) {
             sleep_for(s.up_to(2) * 50 * microsecond + 50 * microsecond);
-            if (k < 4 || !s.one_in(4)) continue;
+            promised += weft::rt::sched.promiser.load(weft::rt::relaxed) != nullptr;
+            many_bursts_were_short();
+            if (!s.one_in(4)) continue;
             switch (s.random().below(4)) {
               case 0: simulation::compute(s.up_to(300 * microsecond)); break;
               case 1: weft::blocking([&] { simulation::compute(s.up_to(300 * microsecond)); }); break;
@@ -412,16 +421,19 @@ TEST_CASE("simulation: who promises to do it all does, or sysmon sees to it") {
         while (in.recv()) {}
       });
       w.wait();
+      over = true;
     });
     s.add([&] {
-      for (int k = 0; k < 10; ++k) {
+      for (int k = 0; !over; ++k) {
         simulation::compute(s.up_to(60 * microsecond));
-        in.send_for(k, std::chrono::microseconds(20));
+        weft::rt::sched.sysmon_pause.wakeup();
+        if (k < 10) in.send_for(k, std::chrono::microseconds(20));
+        if (k == 10) in.close();
       }
-      in.close();
     });
     REQUIRE(s.run() == "");
   }
+  REQUIRE(promised > 1000);
 }
 
 // "revoke", the Ps of system calls, and how sysmon comes to take them.

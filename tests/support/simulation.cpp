@@ -305,6 +305,8 @@ int __wrap_timerfd_settime(int, int, const itimerspec* at, itimerspec*) {
   rt::interleave_point();
   interleaving::show_stores();
   const rt::nanos when = test::to_nanos(at->it_value);
+  // Until the alarm rings, nobody else takes the promise that it is set for (B1 before B2, burst.cpp).
+  interleaving::check(when <= interleaving::now() || rt::sched.promiser.load(rt::relaxed), "an alarm for no promise");
   test::alarm_rings = when == 0 ? rt::forever : when;
   interleaving::wake(&test::alarm_rings, INT_MAX);
   return 0;

@@ -84,7 +84,8 @@ inline constexpr std::uint8_t pinned_to_thread = 4;  // pin: stays on one thread
 inline constexpr std::uint8_t ended = 8;             // its function has returned, and was destroyed
 inline constexpr std::uint8_t system = 16;           // one of weft's own: not counted, not shown
 inline constexpr std::uint8_t uses_seldom = 32;      // uses some of the "seldom" members, which are cleaned at its end
-inline constexpr std::uint8_t long_calls = 64;  // its last system call lasted so long that it lost its P (syscall.cpp)
+inline constexpr std::uint8_t long_call = 64;    // its last system call lasted so long that it lost its P (syscall.cpp)
+inline constexpr std::uint8_t long_calls = 128;  // so did the two last ones, at least
 inline constexpr std::uint8_t tied = locked_to_thread | pinned_to_thread;
 inline constexpr std::uint8_t for_dispatcher = tied | timed;
 }  // namespace mark

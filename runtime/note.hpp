@@ -6,8 +6,9 @@
 
 namespace weft::rt {
 
-// Wakes the sleeper of a note at the end of its scope, if one was given to it (note::wakeup). Declared before a
-// lock_guard, it makes the system call when the lock is free again. The note and its sleeper may be gone by then.
+// Wakes the sleeper of one note at the end of its scope, if one was given to it (note::wakeup). Declared before a
+// lock_guard, it makes the system call when the lock is free again. The note and its sleeper may be gone by then: the
+// sleeper may have seen the word that was written under the lock, and the system call only looks up an address.
 class late_wakeup {
  public:
   late_wakeup() noexcept = default;

@@ -98,14 +98,15 @@ G* take_first(P* p, g_list& woken) noexcept {
   return g;
 }
 
-// Polls now and then while there is other work, however long that goes on. A goroutine that is woken alone runs now, if
-// it may pass the queue.
+// Polls now and then while there is other work, however long that goes on. The first goroutine that is woken runs now,
+// if it may pass the others, and either the ring is empty, or it is the only one: the rest go to the ring's end.
 G* poll_while_busy(P* p, nanos now) noexcept {
   nanos last;
   if (!may_poll(now, look_every / 2, &last)) return nullptr;
   g_list woken = poll_once(now, last);
   const bool nobody_waits = p->runq.empty() && sched.global_size.load(relaxed) == 0;
-  if (nobody_waits || (woken.size() == 1 && may_pass(p, now))) return take_first(p, woken);
+  const bool one_may_pass = p->runq.ring_empty() ? !woken.empty() : woken.size() == 1;
+  if (nobody_waits || (one_may_pass && may_pass(p, now))) return take_first(p, woken);
   ready_all(woken);
   return nullptr;
 }
@@ -156,12 +157,15 @@ G* overdue_one(P* p, nanos now) noexcept {
 }
 
 // The same for the head of p's ring. It waits for long if goroutines that the poller wakes, and goroutines that make
-// each other runnext, begin one time slice after the other: no slice is ever used up then.
+// each other runnext, begin one time slice after the other: no slice is ever used up then. The one that is next goes
+// behind the ring, so that all of the ring has its turn now, and not one goroutine at a time.
 G* overdue_in_ring(P* p, nanos now) noexcept {
-  if (p->runq.ring_empty() || std::exchange(p->waiting_head, p->runq.head()) != p->runq.head()) {
-    p->ring_waits_since = now;
-  }
-  return now - p->ring_waits_since < waits_for_long ? nullptr : p->runq.get_from_ring();
+  const std::uint32_t before = p->waiting_head;
+  p->waiting_head = p->runq.head();
+  if (p->runq.ring_empty() || p->waiting_head != before) p->ring_waits_since = now;
+  if (now - p->ring_waits_since < waits_for_long) return nullptr;
+  next_behind_others(p);
+  return p->runq.get_from_ring();
 }
 
 // True if the global queue comes first now. Not if a timer was due, which goes first; then at the next look.

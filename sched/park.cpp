@@ -313,12 +313,11 @@ void queue_again(G* g, void*) noexcept {
   wake_for_work(p, more_than_next(p));  // A2
 }
 
-// No other goroutine is to be run here. The one that the caller waits for may run on a thread that waits for this
-// processor, where there are fewer processors than Ps, or other programs use them. So the thread gives way now and
-// then.
+// No other goroutine is to be run here. What the caller waits for may be done by a thread that waits for this
+// processor: that of another P, of a blocking() call, or of the program. So the thread gives way now and then.
 M* yield_in_vain(M* m) noexcept {
-  constexpr std::uint32_t often = 64;  // yields: about as long as a system call takes
-  if (++m->yields_in_vain % often != 0 || sched.idle_ps.load(relaxed) + 1 >= sched.procs.load(relaxed)) return m;
+  constexpr std::uint32_t often = 64;  // in that many yields the system call is no more than half of the time
+  if (++m->yields_in_vain % often != 0) return m;
   leave_runtime(m);
   ::sched_yield();
   return enter_runtime();

@@ -6,9 +6,10 @@
 //   sysmon          syscall → idle       the call took too long: the P is handed off (retake)
 //   stop the world  syscall → stopped
 //
-// A goroutine whose last call lasted so long that it lost its P does not wait for sysmon, if the P is wanted: it hands
-// it off when it begins the next call, as Go does where it is known that a call blocks (entersyscallblock). That costs
-// the wake-up of a thread, so a call that turns out to be short ends it.
+// A goroutine whose last two calls lasted so long that it lost its P does not wait for sysmon, if the P is wanted: it
+// hands it off when it begins the next call, as Go does where it is known that a call blocks (entersyscallblock). That
+// costs the wake-up of a thread, and a place among those who wait for a P, so a call that turns out to be short ends
+// it. Where long calls and short ones alternate, such as a write and an fsync, no call is known to be long.
 //
 // A goroutine in a system call that calls into weft (in a callback of a library) counts as back from it:
 // request::in_syscall sends every entry to finish_syscall.
@@ -18,6 +19,7 @@
 #include "sched/enter.hpp"
 #include "sched/find.hpp"
 #include "sched/io.hpp"
+#include "sched/newcomers.hpp"
 #include "sched/proc.hpp"
 #include "sched/threads.hpp"
 
@@ -39,23 +41,27 @@ constexpr nanos short_call = 50 * microsecond;
 
 // Called when no P idles, and something waits for p, which m has just left behind.
 void see_to_those_who_wait(M* m, P* p) noexcept {
-  if (!(m->g->marks() & mark::long_calls) || p->has_turn.load(relaxed)) {
+  if (!(m->g->marks() & mark::long_calls)) {
     // If the call takes long, sysmon must take this P soon, but its pauses may be long by now.
     if (sched.sysmon.load(relaxed) != sysmon_state::looks) hurry_sysmon();
   } else if (retake_syscall(p)) {
-    m->handed_off_at = nanotime();
+    return_turn(p);
     sched.retakes.fetch_add(1, relaxed);
     handoffp(p);
+    m->handed_off_at = nanotime();  // not before: this thread may have waited for the processor after the wake-up
   }
 }
 
-// Called when m, back from a call, finds that its P was taken.
+// Called when m, back from a call, finds that it lost its P: it has handed it off, or another thread has taken it.
 void note_how_long(M* m) noexcept {
+  G* g = m->g;
   const nanos since = std::exchange(m->handed_off_at, 0);
   if (since != 0 && nanotime() - since < short_call) {
-    m->g->clear_mark(mark::long_calls);
-  } else {
-    m->g->set_mark(mark::long_calls);
+    g->clear_mark(mark::long_calls);
+  } else if (!(g->marks() & mark::long_calls)) {
+    const bool second = g->marks() & mark::long_call;
+    g->clear_mark(mark::long_call);
+    g->set_mark(second ? mark::long_calls : mark::long_call);
   }
 }
 
@@ -93,7 +99,9 @@ M* finish_syscall(M* m) noexcept {
   p_status left = p_status::syscall;
   // acq_rel: the P is ours again, with everything that was done to it.
   if (p->status.compare_exchange_strong(left, p_status::running, acq_rel, relaxed)) {
+    m->handed_off_at = 0;  // if m handed it off, another M has left it in a call of its own since
     m->g->set_state(g_state::syscall, g_state::running);
+    if (WEFT_UNLIKELY(m->g->marks() & mark::long_call)) m->g->clear_mark(mark::long_call);
     m->p.store(p, relaxed);
     p->m.store(m, release);  // a taker that sees this may take the P at once (enter_slow looks for `revoked` again)
     return m;

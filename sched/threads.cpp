@@ -68,7 +68,8 @@ bool sleep_while_patient(M* m) noexcept {
 
 }  // namespace
 
-// Under the lock, as the M may be gone once the runtime ends.
+// Under the lock, as the M may be gone once the runtime ends. The system call that `rest` makes afterwards does not
+// touch the M.
 void wake_idle_m(M* m, P* p, bool spinning, late_wakeup& rest) noexcept {
   idle_m_remove(m);
   m->spinning.store(spinning, relaxed);

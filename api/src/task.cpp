@@ -268,6 +268,9 @@ std::uint64_t run_of_last_start() noexcept {
 
 // By its type: to throw it once more would cost as much as the first time.
 bool handles_goroutine_exit() noexcept {
+  // An exception of another language has neither a type nor a pointer that could carry it over.
+  if (!std::current_exception())
+    rt::fatal("goroutine {}: a task ends with an exception that is not C++'s", rt::this_thread()->g->id);
   const std::type_info* type = abi::__cxa_current_exception_type();
   return type && *type == typeid(goroutine_exit);
 }

@@ -1205,6 +1205,20 @@ TEST_CASE("listeners and datagram sockets are adopted") {
     far.send_to("y", at);
     CHECK(near.receive(buf) == 1);
     CHECK(code_of([] { udp_socket::adopt(-1); }) == std::errc::bad_file_descriptor);
+
+    // What fails names the peer, if there is one.
+    at = far.local_endpoint();
+    near = udp_socket::connect(at);
+    near = udp_socket::adopt(near.release());
+    far.close();
+    near.send("z");
+    std::string said;
+    try {
+      near.send("z");
+    } catch (const std::system_error& e) {
+      said = e.what();
+    }
+    CHECK(said.find(at.to_string()) != std::string::npos);
   });
 }
 

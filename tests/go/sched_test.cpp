@@ -180,15 +180,31 @@ TEST_CASE("goroutines that spin until another one acts do not hang, at one P") {
       {.procs = 1});
 }
 
+namespace {
+
+// The calling thread, and those that it starts, run on one processor meanwhile.
+class on_one_processor {
+ public:
+  on_one_processor() {
+    REQUIRE(::sched_getaffinity(0, sizeof before_, &before_) == 0);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++i) {
+      if (CPU_ISSET(i, &before_)) CPU_SET(i, &one);
+    }
+    REQUIRE(::sched_setaffinity(0, sizeof one, &one) == 0);
+  }
+  ~on_one_processor() { ::sched_setaffinity(0, sizeof before_, &before_); }
+
+ private:
+  cpu_set_t before_;
+};
+
+}  // namespace
+
 // Two that wait for each other by yields, each on a P of its own, where the threads of the Ps share a processor.
 TEST_CASE("yield: gives way to a thread that waits for the processor") {
-  cpu_set_t before, one;
-  REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
-  CPU_ZERO(&one);
-  for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++i) {
-    if (CPU_ISSET(i, &before)) CPU_SET(i, &one);
-  }
-  REQUIRE(::sched_setaffinity(0, sizeof one, &one) == 0);
+  on_one_processor here;
   constexpr int values = 200'000;
   int received = 0;
   weft::run(
@@ -213,8 +229,37 @@ TEST_CASE("yield: gives way to a thread that waits for the processor") {
         }
       },
       {.procs = 2});
-  ::sched_setaffinity(0, sizeof before, &before);
   CHECK(received == values);
+}
+
+TEST_CASE("yield: gives way to a thread of the program, and to a call, that wait for the processor") {
+  on_one_processor here;
+  weft::run(
+      [] {
+        constexpr int turns = 200;
+        std::atomic<int> turn{0};
+        auto the_other = [&] {
+          for (int i = 0; i < turns; ++i) {
+            while (turn != 1) ::sched_yield();
+            turn = 0;
+          }
+        };
+        auto time = [&] {
+          const auto began = clock::now();
+          for (int i = 0; i < turns; ++i) {
+            turn = 1;
+            while (turn != 0) weft::yield();
+          }
+          return clock::now() - began;
+        };
+        std::thread thread(the_other);
+        CHECK(time() < turns * 1ms);
+        thread.join();
+        auto caller = weft::spawn([&] { weft::blocking(the_other); });
+        CHECK(time() < turns * 1ms);
+        caller.join();
+      },
+      {.procs = 1});
 }
 
 // --- fairness
@@ -538,6 +583,17 @@ TEST_CASE("blocking: a goroutine whose calls last long hands its P off at once")
         };
         calls(20);
         CHECK(calls(50) >= 45);
+
+        // Where long ones and short ones alternate, none of the short ones loses the P.
+        std::uint64_t short_ones = 0;
+        for (int i = 0; i < 150; ++i) {
+          calls(1);
+          c.send(i);
+          const auto before = weft::runtime_stats().retakes;
+          weft::blocking([] { return ::getppid(); });
+          short_ones += weft::runtime_stats().retakes - before;
+        }
+        CHECK(short_ones <= 10);
         c.close();
         other.join();
       },

@@ -9,15 +9,18 @@
 #include "tests/support/catch.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <functional>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <span>
 #include <sys/socket.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -208,7 +211,7 @@ TEST_CASE("starvation: one that the reader of a busy connection wakes") {
 }
 
 // The reader begins a time slice whenever the poller wakes it, so the pair's slice is never used up. If the pair talks
-// fast, the others have a turn after so many words; if not, after so long.
+// fast, the others have a turn after so many words; if not, after so long. Then all of them have one.
 TEST_CASE("starvation: beside two that talk to each other, and a connection to which something comes now and then") {
   struct {
     clock::duration thinks;
@@ -217,7 +220,7 @@ TEST_CASE("starvation: beside two that talk to each other, and a connection to w
   } const cases[] = {{200ns, 50, 5000}, {100us, 1000, 500}};
   for (const auto& [thinks, pause, limit] : cases) {
     INFO("words of " << thinks.count() << " ns");
-    std::uint64_t longest = 0;  // wait of the third, in dispatches
+    std::uint64_t longest = 0;  // wait of one of the others, in dispatches
     weft::run(
         [&, thinks = thinks, pause = pause] {
           auto [near, far] = weft::net::unix_stream::pair();
@@ -242,6 +245,7 @@ TEST_CASE("starvation: beside two that talk to each other, and a connection to w
             }
             word.close();
           });
+          always_ready(w, over, 20);
           for (auto end = clock::now() + 500ms; clock::now() < end;) {
             const auto before = weft::runtime_stats().dispatches;
             weft::yield();
@@ -255,6 +259,57 @@ TEST_CASE("starvation: beside two that talk to each other, and a connection to w
         {.procs = 1});
     CHECK(longest < limit);
   }
+}
+
+// Of two that the poller wakes at once, the first runs at once, and need not wait for the pair's time slice.
+TEST_CASE("starvation: two connections to which something comes, beside two that talk to each other") {
+  weft::run(
+      [] {
+        std::atomic<bool> over{false};
+        weft::wait_group w;
+        weft::chan<void> word;
+        w.go([&] {
+          while (word.recv()) compute_for(5us);
+        });
+        w.go([&] {
+          for (auto end = clock::now() + late; !over && clock::now() < end;) {
+            word.send();
+            compute_for(5us);
+          }
+          word.close();
+        });
+        std::array<std::pair<weft::net::unix_stream, weft::net::unix_stream>, 2> s{weft::net::unix_stream::pair(),
+                                                                                   weft::net::unix_stream::pair()};
+        constexpr int times = 20;
+        std::vector<std::uint64_t> waits;  // of the first of the two, in dispatches
+        std::thread writer([&] {
+          for (int i = 0; i < times; ++i, ::usleep(5000)) {
+            const auto now = weft::runtime_stats().dispatches;
+            for (auto& [near, far] : s) static_cast<void>(::send(far.native_handle(), &now, sizeof now, MSG_NOSIGNAL));
+          }
+          for (auto& [near, far] : s) ::shutdown(far.native_handle(), SHUT_WR);
+        });
+        std::array<std::vector<std::uint64_t>, 2> of;
+        weft::wait_group readers;
+        for (int i = 0; i < 2; ++i) {
+          readers.go([&, i] {
+            std::uint64_t sent;
+            while (s[i].first.read(std::as_writable_bytes(std::span(&sent, 1))) == sizeof sent) {
+              of[i].push_back(weft::runtime_stats().dispatches - sent);
+            }
+          });
+        }
+        readers.wait();
+        over = true;
+        w.wait();
+        writer.join();
+        REQUIRE(of[0].size() == times);
+        REQUIRE(of[1].size() == times);
+        for (int i = 0; i < times; ++i) waits.push_back(std::min(of[0][i], of[1][i]));
+        std::ranges::nth_element(waits, waits.begin() + times / 2);
+        CHECK(waits[times / 2] < 100);
+      },
+      {.procs = 1});
 }
 
 TEST_CASE("starvation: the queue of all, beside one whose timer is always due") {

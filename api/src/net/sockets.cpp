@@ -288,8 +288,9 @@ endpoint endpoint_of(int fd, decltype(&sys::local_name) name, std::error_code& e
 
 namespace {
 
-// Finds the address that messages about fd name: the peer's of a stream, otherwise its own. Returns 0, or -EPROTOTYPE
-// if fd is of another family or type, -EINVAL if it should listen and does not, or what the system says of it.
+// Finds the address that messages about fd name: the peer's if it is connected, otherwise its own. Returns 0, or
+// -EPROTOTYPE if fd is of another family or type, -EINVAL if it should listen and does not, or what the system says of
+// it.
 int name_if_it_is(socket_kind k, int fd, sockaddr_storage* where, socklen_t* size) noexcept {
   const bool is_unix = k == socket_kind::unix_stream || k == socket_kind::unix_listener;
   const bool listens = k == socket_kind::tcp_listener || k == socket_kind::unix_listener;
@@ -298,10 +299,12 @@ int name_if_it_is(socket_kind k, int fd, sockaddr_storage* where, socklen_t* siz
   if (int n = sys::option(fd, SO_TYPE, &type); n < 0) return n;
   const bool fits = is_unix ? family == AF_UNIX : family == AF_INET || family == AF_INET6;
   if (!fits || type != (k == socket_kind::udp ? SOCK_DGRAM : SOCK_STREAM)) return -EPROTOTYPE;
-  if (k == socket_kind::udp) return sys::local_name(fd, where, size);
-  if (!listens) return sys::peer_name(fd, where, size);
-  if (int n = sys::option(fd, SO_ACCEPTCONN, &accepts); n < 0) return n;
-  return accepts != 0 ? sys::local_name(fd, where, size) : -EINVAL;
+  if (listens) {
+    if (int n = sys::option(fd, SO_ACCEPTCONN, &accepts); n < 0) return n;
+    return accepts != 0 ? sys::local_name(fd, where, size) : -EINVAL;
+  }
+  const int n = sys::peer_name(fd, where, size);
+  return n < 0 && k == socket_kind::udp ? sys::local_name(fd, where, size) : n;
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ bool look(int times, Try try_to_lock) noexcept {
   return false;
 }
 
-// Looks again for 2 to 3 µs, if that pays (may_look_longer).
+// Looks again, for 100 pauses of the processor (2 to 5 µs), if that pays (may_look_longer).
 template <class Try>
 bool look_longer(Try try_to_lock) noexcept {
   constexpr int looks = 25, pauses_between = 4;
@@ -55,7 +55,7 @@ bool look_longer(Try try_to_lock) noexcept {
 // Waits for a lock until `deadline`; tries once if that has passed. False: the time has passed. `lock` has these
 // members, all but the first two called under the bucket:
 //   take()           takes the lock if it is free
-//   take_soon()      the same, and may look_longer
+//   take_soon()      takes the lock if it becomes free while the caller waits for it awake, if it does (look_longer)
 //   take_or_queue()  takes the lock; or else w is queued afterwards, and somebody will wake it
 //   taken()          w has the lock, and is not to be woken
 //   give_up()        w does not want the lock any more, and is still queued

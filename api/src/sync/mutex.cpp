@@ -78,7 +78,8 @@ void ring_for_all(int change) noexcept {
 bool mutex::lock_slow(std::int64_t deadline) {
   using namespace detail;
   auto try_it = [this]() noexcept { return try_lock(); };
-  if (look(lock_looks, try_it) || look_longer(try_it)) {
+  auto time_is_left = [deadline] { return deadline == never_ns || rt::nanotime() < deadline; };
+  if (look(lock_looks, try_it) || (time_is_left() && look_longer(try_it))) {
     note_met_at_lock();
     return true;
   }

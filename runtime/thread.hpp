@@ -25,7 +25,8 @@ struct thread_state {
   G* g = nullptr;                         // what runs on this thread now
   exception_state* exceptions = nullptr;  // this thread's __cxa_get_globals()
   int* errno_location = nullptr;
-  bool worker = false;           // an M of the scheduler; else a foreign thread
+  bool worker = false;  // an M of the scheduler; else a foreign thread
+  bool is_sysmon = false;
   const G* scheduler = nullptr;  // the M's own stack; null: a foreign thread
 
   // Fills in what belongs to the calling thread.

@@ -135,6 +135,7 @@ void reset() noexcept {
   sched.dozer.store(nullptr, relaxed);
   sched.help_wanted.store(false, relaxed);
   sched.out_of_threads.store(false, relaxed);
+  sched.m_wanted.store(false, relaxed);
   sched.thread_refused.store(0, relaxed);
   if (sched.promiser.exchange(nullptr, relaxed)) sched.spinning.fetch_sub(1, relaxed);
   sched.burst_of.store(nullptr, relaxed);

@@ -11,6 +11,9 @@
 // after it. At most max_threads Ms are tied at once, so at most one M is beyond the limit. The next goroutine that
 // wants to lock its thread waits until an M is untied.
 //
+// A goroutine that ends while it is locked takes its thread with it, as in Go: nobody knows what it has done to that
+// thread. Only if other goroutines are pinned there does the thread stay.
+//
 // The untied M may itself run a goroutine that computes or blocks, and there may be no other thread to be had
 // (start_new_m). Then nobody picks a locked goroutine from its queue, although its thread waits for it and a P idles.
 // sysmon brings the three together (start_some_locked_m).
@@ -48,12 +51,12 @@ tie reserve_tie() noexcept {
 }
 
 // Undoes reserve_tie: one M less is tied. Wakes a goroutine that waits for that.
-void give_tie_back() noexcept {
+void give_tie_back(bool m_stays = true) noexcept {
   G* next;
   {
     lock_guard hold(sched.mutex);
     --sched.tied_ms;
-    ++sched.untied_ms;
+    sched.untied_ms += m_stays;
     next = sched.tie_waiters.pop_front();
   }
   if (next && next->claim(no_ticket)) ready(next);
@@ -109,6 +112,13 @@ void unlock_os_thread(M* m) noexcept {
   g->clear_mark(mark::locked_to_thread);
   m->locked_g.store(nullptr, relaxed);
   give_tie_back();
+}
+
+void end_locked(M* m) noexcept {
+  m->g->lock_depth = 0;  // the mark stays until the G is used again: with it, end_goroutine goes to the scheduler
+  m->locked_g.store(nullptr, relaxed);
+  m->leaves = m->pins == 0;
+  give_tie_back(!m->leaves);
 }
 
 namespace {

@@ -14,5 +14,7 @@ void start_some_locked_m() noexcept;
 // *error: 0, or why there is no thread left for the other goroutines.
 [[nodiscard]] M* lock_os_thread(M* m, int* error) noexcept;
 void unlock_os_thread(M* m) noexcept;
+// The goroutine that m runs ends while it is locked: m leaves when it is next in its scheduler's loop.
+void end_locked(M* m) noexcept;
 
 }  // namespace weft::rt

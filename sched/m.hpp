@@ -86,7 +86,7 @@ struct alignas(cache_line) M : thread_state {
   bool is_hog = false;        // sched: counted in sched.hogs
   bool reported = false;      // sched, while detached: by WEFT_DEBUG=hogs
   nanos held_since = 0;       // sched, while detached: when its goroutine got the P that it lost
-  bool leaves = false;        // this M: it idled for long, and its thread ends
+  bool leaves = false;        // this M: its thread ends, as it idled for long, or as its locked goroutine has ended
   bool begins_idle = false;   // set before its thread starts
   int looks = 0;              // this M: how often it found work in the poller since it last stole (find.cpp)
 

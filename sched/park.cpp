@@ -354,14 +354,11 @@ namespace {
 
 void untie(M* m) noexcept {
   G* g = m->g;
-  if (g->lock_depth != 0) {
-    g->lock_depth = 1;
-    unlock_os_thread(m);
-  }
   if (g->pin_depth != 0) {
     g->pin_depth = 1;
     unpin(m);
   }
+  if (g->lock_depth != 0) end_locked(m);
 }
 
 }  // namespace

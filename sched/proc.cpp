@@ -53,6 +53,7 @@
 #include "sched/find.hpp"
 #include "sched/hazard.hpp"
 #include "sched/latency.hpp"
+#include "sched/lifecycle.hpp"
 #include "sched/locked.hpp"
 #include "sched/newcomers.hpp"
 #include "sched/pin.hpp"
@@ -281,11 +282,16 @@ void execute(M* m, G* g, bool inherit) noexcept {
   switch_to(m, g, nullptr, nullptr);
 }
 
-// Returns the goroutine that this M runs next. Null: the run() ends, or this M has idled for long and its thread ends.
+// Returns the goroutine that this M runs next. Null: the run() ends, or this M's thread does.
 G* schedule(M* m, place* from) noexcept {
   for (;;) {
     // The goroutine that ran here last has parked, yielded or ended.
     if (P* p = m->p.load(relaxed)) return_turn(p);
+    if (WEFT_UNLIKELY(m->leaves)) {
+      if (end_burst(m)) one_spins_less();
+      if (m->p.load(relaxed)) handoffp(releasep(m));
+      return nullptr;
+    }
     if (m->locked_g.load(relaxed)) {
       stop_locked_m(m);
       if (sched.shutting_down.load(acquire)) return nullptr;
@@ -338,6 +344,7 @@ void m_main(M* m) noexcept {
   if (m->leaves && !sched.shutting_down.load(relaxed)) {
     sched.all_ms.erase(m);
     note_gone(m);
+    check_dead();
     return;
   }
   m->finished.store(true, release);

@@ -85,7 +85,8 @@ struct scheduler {
   atomic<M*> dozer{nullptr};           // the thread that swaps it for null wakes that M (find.cpp)
   atomic<bool> help_wanted{false};     // wakep was called for work since the dozer fell asleep
   atomic<bool> out_of_threads{false};  // a P idles because no thread was to be had for it; written under mutex
-  atomic<nanos> thread_refused{0};     // when the system last refused a thread, or 0 if it has given one since
+  atomic<bool> m_wanted{false};     // sysmon is to start an M, as the thread that wanted one may not; set under mutex
+  atomic<nanos> thread_refused{0};  // when the system last refused a thread, or 0 if it has given one since
 
   alignas(cache_line) atomic<nanos> last_poll{0};  // when an M last looked into the poller; 0: one blocks there
   atomic<bool> somebody_looks{false};              // an M without work looks into the poller without blocking

@@ -264,6 +264,17 @@ bool thread_was_refused() noexcept {
   return refused != 0 && nanotime() - refused < ask_again_after;
 }
 
+// A new thread takes over a lot from the one that starts it: its processors, priority, namespaces, and more. Goroutines
+// are to run as run()'s caller does. So Ms are not started by a thread of the program, nor by one that a goroutine is
+// tied to, which may have changed all that; sysmon does it for them. (In Go it is the "template thread".)
+bool may_start_ms() noexcept {
+  const thread_state* ts = this_thread_or_null();
+  if (!ts) return false;
+  if (!ts->worker) return ts->is_sysmon;
+  const M* m = static_cast<const M*>(ts);
+  return !m->locked_g.load(relaxed) && !m->leaves;
+}
+
 }  // namespace
 
 // "Out of threads": no thread can be had, because the system refuses one or because of options::max_threads, and so a P
@@ -284,13 +295,18 @@ bool thread_was_refused() noexcept {
 //     take an idle P but queues its goroutine like all others. It may be the only M that there is, and if it went on it
 //     might never come by the scheduler.
 //
+//     A thread that may not start an M (may_start_ms) does as if none was to be had, and has sysmon start one:
+//     m_wanted, then the wake-up; sysmon, awake, reads m_wanted before it sleeps (alarm_clock.hpp; deep_sleep: under
+//     the mutex).
+//
 //     A thread of the program's may come so late that the P it took belongs to another run() by then. It forgets that
 //     P. But as long as it counted as spinning, the threads of the new run() left their wake-ups to it, so it calls
 //     wakep().
 void start_new_m(P* p, bool spinning, std::uint64_t run) noexcept {
+  const bool may_ask = !thread_was_refused(), by_sysmon = may_ask && !may_start_ms();
   int error;
-  if (!thread_was_refused() && new_m({.p = p, .spinning = spinning}, run, &error)) return;
-  bool late;
+  if (may_ask && !by_sysmon && new_m({.p = p, .spinning = spinning}, run, &error)) return;
+  bool late, wanted = false;
   {
     late_wakeup rest;
     lock_guard hold(sched.mutex);
@@ -302,8 +318,14 @@ void start_new_m(P* p, bool spinning, std::uint64_t run) noexcept {
       idle_p_put(p);
       if (!sched.out_of_threads.load(relaxed)) sched.nobody_came_by = {nanotime(), all_dispatches()};
       sched.out_of_threads.store(true, seq_cst);  // L1
+      wanted = by_sysmon && sched.live_ms < sched.options.max_threads;
+      if (wanted) {
+        sched.m_wanted.store(true, seq_cst);
+        wake_sysmon();
+      }
     }
   }
+  if (wanted) sched.sysmon_pause.wakeup();
   if (late) return wakep();
   if (sched.dozer.load(seq_cst)) return rouse_dozer();                    // L2
   if (sched.last_poll.load(seq_cst) != 0) return warn_if_all_are_held();  // L2

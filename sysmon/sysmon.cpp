@@ -30,7 +30,8 @@
 // the program would cost more than those rounds do.
 //
 // Each round:
-//    1. take over a promise that is due; poll, if no M has polled for 1 ms
+//    1. take over a promise that is due; start an M for a thread that may not (m_wanted); poll, if no M has polled for
+//       1 ms
 //    2. start an M if a P idles, and a timer is overdue (its P may be stuck), or goroutines wait in the global queue or
 //       wait to begin, or nobody had polled, or no M sleeps for a timer that is due soon
 //    3. retake
@@ -99,9 +100,10 @@ constinit monitor the_monitor;
 bool all_idle() noexcept { return sched.idle_ps.load(seq_cst) == sched.procs.load(relaxed); }
 
 // True if goroutines are queued, or if descriptors are waited for and no M sleeps in the poller. If every P idles at
-// the same time, an M could not be started for them.
+// the same time, an M could not be started for them. Also true if an M was wanted for a timer, and is still to be
+// started.
 bool nobody_helps() noexcept {
-  return sched.global_size.load(relaxed) != 0 || newcomers_may_begin() ||
+  return sched.global_size.load(relaxed) != 0 || newcomers_may_begin() || sched.m_wanted.load(relaxed) ||
          (sched.last_poll.load(relaxed) != 0 && anybody_waits_for_io());
 }
 
@@ -386,6 +388,7 @@ void run_monitor() noexcept {
     }
     sched.coarse_now.store(now, relaxed);
     if (take_promise_over(now)) one_spins_less();
+    if (WEFT_UNLIKELY(sched.m_wanted.load(relaxed)) && sched.m_wanted.exchange(false, seq_cst)) wakep();
     const bool nobody_polls = poll_if_nobody_did(now);
     bool overdue = work_is_overdue(now);
     if (sched.idle_ps.load(relaxed) != 0) {
@@ -413,7 +416,9 @@ void run_monitor() noexcept {
 }
 
 void* monitor_thread(void*) noexcept {
+  this_thread()->is_sysmon = true;
   run_monitor();
+  this_thread()->is_sysmon = false;
   // Either the signal's handler sees this store, or its request is seen here.
   the_monitor.serves.store(false, seq_cst);
   if (the_monitor.quit.load(seq_cst)) quit();

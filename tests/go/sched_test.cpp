@@ -22,6 +22,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <sys/resource.h>
 #include <thread>
 #include <type_traits>
 #include <unistd.h>
@@ -1000,6 +1001,88 @@ TEST_CASE("lock_os_thread: ends with its goroutine, and main may return while it
     });
     weft::yield();
   });
+}
+
+namespace {
+
+int nice_of_this_thread() { return ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid())); }
+
+// Goroutines that keep a thread each look whether theirs is that nice. Each is started when the one before runs, so by
+// the last thread that is not kept: the caller's. Returns how many differ.
+int differ_from(int nice, int threads) {
+  std::atomic<int> begun{0}, others{0};
+  std::atomic<bool> over{false};
+  weft::wait_group w;
+  const auto end = clock::now() + late;
+  for (int i = 1; i <= threads; ++i) {
+    w.go([&] {
+      others += nice_of_this_thread() != nice;
+      ++begun;
+      while (!over && clock::now() < end) ::usleep(100);
+    });
+    while (begun < i && clock::now() < end) ::usleep(100);
+  }
+  over = true;
+  w.wait();
+  return begun == threads ? others.load() : -1;
+}
+
+}  // namespace
+
+// A new thread takes over what the one that starts it has changed.
+TEST_CASE("lock_os_thread: what the goroutine changes of its thread stays with it") {
+  const int nice = nice_of_this_thread();
+  REQUIRE(nice < 19);
+  weft::run(
+      [nice] {
+        weft::spawn([nice] {
+          weft::lock_os_thread();
+          REQUIRE(::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), nice + 1) == 0);
+          CHECK(differ_from(nice, 6) == 0);
+          // Ends while it is locked, and its thread with it.
+        }).join();
+        CHECK(differ_from(nice, 12) == 0);  // more than there were threads
+      },
+      {.procs = 16});
+}
+
+TEST_CASE("a thread of the program that starts goroutines hands nothing of itself on to weft's threads") {
+  const int nice = nice_of_this_thread();
+  REQUIRE(nice < 19);
+  weft::run(
+      [nice] {
+        weft::chan<int> differ(1);
+        std::thread([&] {
+          ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), nice + 1);
+          differ.send(differ_from(nice, 6));
+        }).join();
+        CHECK(differ.recv() == 0);
+      },
+      {.procs = 16});
+}
+
+TEST_CASE("lock_os_thread: thread after thread ends with its goroutine, and the others are served") {
+  for (unsigned procs : {1U, 2U}) {
+    weft::run(
+        [] {
+          weft::wait_group w;
+          chan<int> c;
+          for (int i = 0; i < 4; ++i) {
+            w.go([&, c] {
+              for (int k = 0; k < fewer(100); ++k) c.send(k);
+            });
+          }
+          w.go([&, c] {
+            for (int k = 0; k < 4 * fewer(100); ++k) {
+              if (k % 4 == 0) weft::spawn([] { weft::lock_os_thread(); }).join();
+              if (k == 3 * fewer(100)) weft::lock_os_thread();  // from here on the others need one more
+              c.recv();
+            }
+          });
+          w.wait();
+        },
+        {.procs = procs, .max_threads = 2});
+  }
 }
 
 TEST_CASE("lock_os_thread, set_procs and a locked goroutine that parks keep each other going") {

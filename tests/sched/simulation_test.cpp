@@ -404,7 +404,8 @@ TEST_CASE("simulation: who promises to do it all does, or sysmon sees to it") {
       for (int i = 0; i < 3; ++i) {
         w.go([&] {
           for (int k = 0; k < 12; ++k) {
-            sleep_for(s.up_to(2) * 50 * microsecond + 50 * microsecond);
+            // Until a multiple of 50 µs, so that several often wake up at once.
+            sleep_for((1 + s.up_to(2)) * 50 * microsecond - interleaving::now() % (50 * microsecond));
             promised += weft::rt::sched.promiser.load(weft::rt::relaxed) != nullptr;
             many_bursts_were_short();
             if (!s.one_in(4)) continue;

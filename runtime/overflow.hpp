@@ -27,7 +27,7 @@ class signal_stack {
   void use() const noexcept;              // for the calling thread, unless it has one (a sanitizer's)
 
  private:
-  static constexpr std::size_t size = 64 * 1024;
+  static constexpr std::size_t size = 256 * 1024;  // the program's handlers use it, too: some unwind, or write a report
   void* memory_ = nullptr;
 };
 

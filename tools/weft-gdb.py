@@ -36,6 +36,8 @@ class Goroutine:
         name = f" '{self.name}'" if self.name else ""
         where = gdb.execute(f"info symbol {int(self.g['spawn_pc']):#x}", to_string=True)
         where = re.sub(r" in section .*", "", where.strip())
+        if where.startswith("No symbol matches"):
+            where = f"{int(self.g['spawn_pc']):#x}"
         return f"{self.id}{name} [{state}] started by {where}"
 
     def thread(self):

@@ -27,10 +27,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <functional>
+#include <iterator>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <sched.h>
+#include <span>
 #include <stdexcept>
 #include <sys/mman.h>
 #include <system_error>
@@ -87,7 +90,7 @@ void print_stack_use() {
 
 }  // namespace
 
-void run_main(const options& o, void (*main)(void*), void* arg) {
+void run_main(const options& o, void (*main)(void*), void* arg, standard_library) {
   rt::thread_state* ts = rt::this_thread_or_null();
   if (ts && ts->worker) {
     rt::leave_runtime(rt::enter_without_locks());  // the goroutine stays here for good if its run() is over
@@ -300,25 +303,23 @@ void add_living(rt::G* g, void* to) noexcept {
 
 }  // namespace
 
-std::vector<stack_use> stack_high_water() {
+void detail::for_each_stack_use(void (*f)(void* arg, const stack_use&), void* arg) {
   auto uses = std::make_unique<rt::stack_uses>();
-  rt::runtime_scope scope;
-  rt::M* m = scope.m();
-  if (rt::measuring_stacks && rt::sched.running.load(rt::acquire) && rt::acquire_world(&m)) {
-    scope.resumed_on(m);
-    rt::copy_stack_uses(*uses);
-    rt::for_each_g(add_living, uses.get());
-    rt::release_world();
-  } else {
-    rt::copy_stack_uses(*uses);
+  {
+    rt::runtime_scope scope;
+    rt::M* m = scope.m();
+    if (rt::measuring_stacks && rt::sched.running.load(rt::acquire) && rt::acquire_world(&m)) {
+      scope.resumed_on(m);
+      rt::copy_stack_uses(*uses);
+      rt::for_each_g(add_living, uses.get());
+      rt::release_world();
+    } else {
+      rt::copy_stack_uses(*uses);
+    }
   }
-  std::vector<stack_use> out;
-  for (std::size_t i = 0; i < uses->count; ++i) {
-    const rt::stack_use& u = uses->list[i];
-    out.push_back({u.spawn_pc, u.stack_size, u.goroutines, u.deepest});
-  }
-  std::sort(out.begin(), out.end(), [](const stack_use& a, const stack_use& b) { return a.deepest > b.deepest; });
-  return out;
+  const std::span found(std::begin(uses->list), uses->count);
+  std::ranges::sort(found, std::ranges::greater(), &rt::stack_use::deepest);
+  for (const rt::stack_use& u : found) f(arg, {u.spawn_pc, u.stack_size, u.goroutines, u.deepest});
 }
 
 namespace {

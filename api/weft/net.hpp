@@ -118,13 +118,30 @@ class WEFT_API endpoint {
 
 inline std::string to_string(const endpoint& e) { return e.to_string(); }
 
+namespace detail {
+WEFT_API void resolve(const std::string& host, const std::string& service, void (*f)(void* arg, const endpoint&),
+                      void* arg, std::error_code* ec);
+
+// The vector is the caller's, since that of a program compiled with _GLIBCXX_DEBUG is another one than the library's.
+inline std::vector<endpoint> resolve(const std::string& host, const std::string& service, std::error_code* ec) {
+  std::vector<endpoint> found;
+  resolve(
+      host, service, [](void* to, const endpoint& e) { static_cast<decltype(found)*>(to)->push_back(e); }, &found, ec);
+  return found;
+}
+}  // namespace detail
+
 // Returns the addresses of host and service (a name or a number; "" for none), in the order in which they should be
 // tried. What is not numeric is looked up with the system's resolver, on a thread of its own; other goroutines run
 // meanwhile. At most 100 lookups run at once; further ones wait. If the service is known for both TCP and UDP, the port
 // is TCP's. A port number beyond 65535, an unknown service, and text that cannot be a name are invalid_argument.
 // Anywhere; a thread that is not a goroutine gets operation_canceled if run() ends meanwhile.
-WEFT_API std::vector<endpoint> resolve(const std::string& host, const std::string& service);
-WEFT_API std::vector<endpoint> resolve(const std::string& host, const std::string& service, std::error_code& ec);
+inline std::vector<endpoint> resolve(const std::string& host, const std::string& service) {
+  return detail::resolve(host, service, nullptr);
+}
+inline std::vector<endpoint> resolve(const std::string& host, const std::string& service, std::error_code& ec) {
+  return detail::resolve(host, service, &ec);
+}
 
 namespace detail {
 struct descriptor;

@@ -51,7 +51,15 @@ struct options {
 };
 
 namespace detail {
-WEFT_API void run_main(const options& o, void (*main)(void*), void* arg);
+// A program that is compiled with another standard library than weft was does not link: the name of run_main says why.
+#if defined(_LIBCPP_VERSION)
+struct compiled_with_libcxx {};
+using standard_library = compiled_with_libcxx;
+#else
+struct compiled_with_libstdcxx {};
+using standard_library = compiled_with_libstdcxx;
+#endif
+WEFT_API void run_main(const options& o, void (*main)(void*), void* arg, standard_library);
 WEFT_API void enter_blocking() noexcept;
 WEFT_API void leave_blocking() noexcept;
 
@@ -88,17 +96,16 @@ int run(F main, const options& o = {}) {
     F& main;
     int code = 0;
   } s{main};
-  detail::run_main(
-      o,
-      [](void* arg) {
-        auto& st = *static_cast<state*>(arg);
-        if constexpr (std::is_void_v<R>) {
-          std::invoke(std::move(st.main));
-        } else {
-          st.code = std::invoke(std::move(st.main));
-        }
-      },
-      &s);
+  detail::run_main(o,
+                   [](void* arg) {
+                     auto& st = *static_cast<state*>(arg);
+                     if constexpr (std::is_void_v<R>) {
+                       std::invoke(std::move(st.main));
+                     } else {
+                       st.code = std::invoke(std::move(st.main));
+                     }
+                   },
+                   &s, {});
   return s.code;
 }
 
@@ -245,11 +252,20 @@ struct stack_use {
   std::size_t deepest = 0;           // the most bytes that any one of them used
 };
 
+namespace detail {
+WEFT_API void for_each_stack_use(void (*f)(void* arg, const stack_use&), void* arg);
+}
+
 // Returns one entry for each place and stack size, the deepest first. Counted are the goroutines that ended while
 // options::measure_stacks was set, in any run(), and the goroutines that live now. Of a living goroutine it is what the
 // goroutine has used so far, in whole pages if it is running. Anywhere. WEFT_DEBUG=stacks=1 in the environment prints
 // the list, with names, at the end of run(). Throws std::bad_alloc.
-WEFT_API std::vector<stack_use> stack_high_water();
+inline std::vector<stack_use> stack_high_water() {
+  std::vector<stack_use> uses;
+  detail::for_each_stack_use([](void* to, const stack_use& u) { static_cast<decltype(uses)*>(to)->push_back(u); },
+                             &uses);
+  return uses;
+}
 
 // From now on, calls f at each forced tick (options::force_tick_period), in a goroutine of the runtime, after the
 // runtime's own housekeeping: a place to trim caches. f must not wait for long. An exception that leaves f ends the

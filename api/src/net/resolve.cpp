@@ -148,9 +148,9 @@ std::vector<endpoint> resolve_within(std::string host, std::string service, tran
 
 }  // namespace
 
-std::vector<endpoint> resolve(const std::string& host, const std::string& service, std::error_code& ec) {
-  rt::throw_if_not_running("resolve");
-  ec.clear();
+namespace {
+
+std::vector<endpoint> resolve_to_list(const std::string& host, const std::string& service, std::error_code& ec) {
   std::optional<std::uint16_t> port = service.empty() ? std::uint16_t{0} : parse_port(service);
   if (port) {
     if (std::optional<endpoint> e = parse_ip(host, *port)) return {*e};
@@ -164,11 +164,18 @@ std::vector<endpoint> resolve(const std::string& host, const std::string& servic
   return resolve_within(host, service, transport::any, rt::forever, background(), ec);
 }
 
-std::vector<endpoint> resolve(const std::string& host, const std::string& service) {
-  std::error_code ec;
-  std::vector<endpoint> found = resolve(host, service, ec);
-  throw_if(ec, "weft: resolve", host + (service.empty() ? "" : ":") + service);
-  return found;
+}  // namespace
+
+void detail::resolve(const std::string& host, const std::string& service, void (*f)(void* arg, const endpoint&),
+                     void* arg, std::error_code* ec) {
+  rt::throw_if_not_running("resolve");
+  std::error_code failed;
+  for (const endpoint& e : resolve_to_list(host, service, failed)) f(arg, e);
+  if (ec) {
+    *ec = failed;
+  } else {
+    throw_if(failed, "weft: resolve", host + (service.empty() ? "" : ":") + service);
+  }
 }
 
 std::vector<endpoint> resolve_address(std::string_view text, purpose p, transport t, rt::nanos deadline,

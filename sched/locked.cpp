@@ -117,6 +117,7 @@ void unlock_os_thread(M* m) noexcept {
 void end_locked(M* m) noexcept {
   m->g->lock_depth = 0;  // the mark stays until the G is used again: with it, end_goroutine goes to the scheduler
   m->locked_g.store(nullptr, relaxed);
+  m->changed = true;
   m->leaves = m->pins == 0;
   give_tie_back(!m->leaves);
 }

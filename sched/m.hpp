@@ -87,6 +87,7 @@ struct alignas(cache_line) M : thread_state {
   bool reported = false;      // sched, while detached: by WEFT_DEBUG=hogs
   nanos held_since = 0;       // sched, while detached: when its goroutine got the P that it lost
   bool leaves = false;        // this M: its thread ends, as it idled for long, or as its locked goroutine has ended
+  bool changed = false;       // this M: a goroutine that was tied to it may have changed its thread for good
   bool begins_idle = false;   // set before its thread starts
   int looks = 0;              // this M: how often it found work in the poller since it last stole (find.cpp)
 

@@ -345,6 +345,8 @@ void m_main(M* m) noexcept {
     sched.all_ms.erase(m);
     note_gone(m);
     check_dead();
+    // At the limit on threads, one was refused as long as this M counted.
+    if (sched.out_of_threads.load(relaxed) && sched.idle_p_list) want_m_from_sysmon();
     return;
   }
   m->finished.store(true, release);

@@ -17,6 +17,7 @@ constexpr nanos held_for_long = 100 * millisecond;
 // Called under sched.mutex.
 bool nobody_comes_by() noexcept {
   if (!sched.out_of_threads.load(relaxed) || sched.shutting_down.load(relaxed)) return false;
+  if (sched.m_wanted.load(relaxed)) return false;  // nobody has been refused one yet
   const nanos now = nanotime();
   if (now - sched.nobody_came_by.since < held_for_long) return false;
   const std::uint64_t before = sched.nobody_came_by.dispatches;

@@ -243,11 +243,14 @@ void start_first_m() {
   sched.spinning.fetch_add(1, seq_cst);
   int error;
   if (new_m({.p = p, .spinning = true}, present_run(), &error)) return;
-  sched.spinning.fetch_sub(1, seq_cst);
+  bool have_another;
   {
     lock_guard hold(sched.mutex);
     idle_p_put(p);
+    have_another = sched.live_ms != 0;  // which came of such a thread: there may be no more than that one
   }
+  one_spins_less();
+  if (have_another) return;
   throw std::system_error(error, std::generic_category(), "weft::run(): cannot start a thread");
 }
 
@@ -272,7 +275,7 @@ bool may_start_ms() noexcept {
   if (!ts) return false;
   if (!ts->worker) return ts->is_sysmon;
   const M* m = static_cast<const M*>(ts);
-  return !m->locked_g.load(relaxed) && !m->leaves;
+  return !m->locked_g.load(relaxed) && !m->changed;
 }
 
 }  // namespace
@@ -306,7 +309,7 @@ void start_new_m(P* p, bool spinning, std::uint64_t run) noexcept {
   const bool may_ask = !thread_was_refused(), by_sysmon = may_ask && !may_start_ms();
   int error;
   if (may_ask && !by_sysmon && new_m({.p = p, .spinning = spinning}, run, &error)) return;
-  bool late, wanted = false;
+  bool late;
   {
     late_wakeup rest;
     lock_guard hold(sched.mutex);
@@ -318,14 +321,9 @@ void start_new_m(P* p, bool spinning, std::uint64_t run) noexcept {
       idle_p_put(p);
       if (!sched.out_of_threads.load(relaxed)) sched.nobody_came_by = {nanotime(), all_dispatches()};
       sched.out_of_threads.store(true, seq_cst);  // L1
-      wanted = by_sysmon && sched.live_ms < sched.options.max_threads;
-      if (wanted) {
-        sched.m_wanted.store(true, seq_cst);
-        wake_sysmon();
-      }
+      if (by_sysmon && sched.live_ms < sched.options.max_threads) want_m_from_sysmon();
     }
   }
-  if (wanted) sched.sysmon_pause.wakeup();
   if (late) return wakep();
   if (sched.dozer.load(seq_cst)) return rouse_dozer();                    // L2
   if (sched.last_poll.load(seq_cst) != 0) return warn_if_all_are_held();  // L2
@@ -340,6 +338,12 @@ P* idle_p_to_go_on(const M* m) noexcept {
   // A tied M runs no other goroutine, so it would not help the others to give way.
   bool gives_way = sched.out_of_threads.load(relaxed) && !m->locked_g.load(relaxed);
   return gives_way ? nullptr : idle_p_get();
+}
+
+void want_m_from_sysmon() noexcept {
+  sched.m_wanted.store(true, seq_cst);
+  wake_sysmon();
+  sched.sysmon_pause.wakeup();
 }
 
 P* p_for_want_of_thread() noexcept {

@@ -137,12 +137,13 @@ std::invoke_result_t<F, Args...> blocking(F&& f, Args&&... args) {
 }
 
 // lock_os_thread ties the calling goroutine to the thread that it runs on: no other goroutine runs there, and this one
-// runs nowhere else. unlock_os_thread undoes that. The calls nest. A goroutine that ends while it is tied ends the
-// thread, which it may have changed for good; only where other goroutines are pinned does the thread stay. weft starts
-// no thread from a tied one, so what a tied goroutine changes (processors, priority, namespaces) stays with it. If
-// options::max_threads goroutines are tied already, lock_os_thread waits until one of them is not any more. It throws
-// std::system_error, and ties nothing, if the other goroutines would be left without a thread. Unlocking what is not
-// locked is fatal. Goroutine only.
+// runs nowhere else. unlock_os_thread undoes that. The calls nest. What the goroutine changes of its thread
+// (processors, priority, namespaces) stays with that thread: weft starts none that runs goroutines from a tied one. A
+// goroutine that ends while it is tied ends the thread, too; only where other goroutines are pinned does the thread
+// stay. As a new one takes tens of microseconds, unlock what is as it was before. If options::max_threads goroutines
+// are tied already, lock_os_thread waits until one of them is not any more. It throws std::system_error, and ties
+// nothing, if the other goroutines would be left without a thread. Unlocking what is not locked is fatal. Goroutine
+// only.
 WEFT_API void lock_os_thread();
 WEFT_API void unlock_os_thread();
 

@@ -789,8 +789,9 @@ template <class Main, class Step>
 std::string run_again_and_again(simulation& s, unsigned procs, Main main, Step step) {
   s.stall_one_thread();
   bool over = false;
-  s.add([&] {
-    for (int runs = 0; runs < 6; ++runs) weft::run(main, {.procs = procs});
+  const unsigned max_threads = s.one_in(2) ? 1 : weft::options().max_threads;
+  s.add([&, max_threads] {
+    for (int runs = 0; runs < 6; ++runs) weft::run(main, {.procs = procs, .max_threads = max_threads});
     over = true;
   });
   for (int i = 0; i < 2; ++i) {

@@ -300,7 +300,8 @@ bool may_start_ms() noexcept {
 //
 //     A thread that may not start an M (may_start_ms) does as if none was to be had, and has sysmon start one:
 //     m_wanted, then the wake-up; sysmon, awake, reads m_wanted before it sleeps (alarm_clock.hpp; deep_sleep: under
-//     the mutex).
+//     the mutex). An M that leaves does the same: at the limit on threads, one was refused while it still counted.
+//     (docs/adr/0046-threads-of-tied-goroutines.md)
 //
 //     A thread of the program's may come so late that the P it took belongs to another run() by then. It forgets that
 //     P. But as long as it counted as spinning, the threads of the new run() left their wake-ups to it, so it calls

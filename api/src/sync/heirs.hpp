@@ -55,7 +55,7 @@ bool look_longer(Try try_to_lock) noexcept {
 // Waits for a lock until `deadline`; tries once if that has passed. False: the time has passed. `lock` has these
 // members, all but the first two called under the bucket:
 //   take()           takes the lock if it is free
-//   take_soon()      takes the lock if it becomes free while the caller waits for it awake, if it does (look_longer)
+//   take_soon()      may wait awake for a while (look_longer), and takes the lock if it becomes free meanwhile
 //   take_or_queue()  takes the lock; or else w is queued afterwards, and somebody will wake it
 //   taken()          w has the lock, and is not to be woken
 //   give_up()        w does not want the lock any more, and is still queued

@@ -1033,7 +1033,6 @@ int differ_from(int nice, int threads) {
 // A new thread takes over what the one that starts it has changed.
 TEST_CASE("lock_os_thread: what the goroutine changes of its thread stays with it") {
   const int nice = nice_of_this_thread();
-  REQUIRE(nice < 19);
   weft::run(
       [nice] {
         weft::spawn([nice] {
@@ -1049,7 +1048,6 @@ TEST_CASE("lock_os_thread: what the goroutine changes of its thread stays with i
 
 TEST_CASE("a thread of the program that starts goroutines hands nothing of itself on to weft's threads") {
   const int nice = nice_of_this_thread();
-  REQUIRE(nice < 19);
   weft::run(
       [nice] {
         weft::chan<int> differ(1);

@@ -216,13 +216,14 @@ TEST_CASE("starvation: beside two that talk to each other, and a connection to w
   struct {
     clock::duration thinks;
     useconds_t pause;  // between what comes
-    std::uint64_t longest;
-  } const cases[] = {{200ns, 50, 5000}, {100us, 1000, 500}};
-  for (const auto& [thinks, pause, limit] : cases) {
-    INFO("words of " << thinks.count() << " ns");
-    std::uint64_t longest = 0;  // wait of one of the others, in dispatches
+    int others;
+    int least;  // turns of one more in half a second
+  } const cases[] = {{200ns, 50, 0, 150}, {100us, 1000, 0, 15}, {100us, 1000, 20, 15}};
+  for (const auto& [thinks, pause, others, least] : cases) {
+    INFO("words of " << thinks.count() << " ns, " << others << " others");
+    int turns = 0;
     weft::run(
-        [&, thinks = thinks, pause = pause] {
+        [&, thinks = thinks, pause = pause, others = others] {
           auto [near, far] = weft::net::unix_stream::pair();
           std::atomic<bool> over{false};
           weft::wait_group w;
@@ -235,8 +236,9 @@ TEST_CASE("starvation: beside two that talk to each other, and a connection to w
             for (; !over; ::usleep(pause)) static_cast<void>(::send(fd, "x", 1, MSG_NOSIGNAL));
           });
           weft::chan<void> word;
+          int words = 0;
           w.go([&] {
-            while (word.recv()) compute_for(thinks);
+            for (; word.recv(); ++words) compute_for(thinks);
           });
           w.go([&] {
             for (auto end = clock::now() + late; !over && clock::now() < end;) {
@@ -245,19 +247,16 @@ TEST_CASE("starvation: beside two that talk to each other, and a connection to w
             }
             word.close();
           });
-          always_ready(w, over, 20);
-          for (auto end = clock::now() + 500ms; clock::now() < end;) {
-            const auto before = weft::runtime_stats().dispatches;
-            weft::yield();
-            longest = std::max(longest, weft::runtime_stats().dispatches - before);
-          }
+          always_ready(w, over, others);
+          CHECK(eventually([&] { return words > 100; }));
+          for (auto end = clock::now() + 500ms; clock::now() < end; ++turns) weft::yield();
           over = true;
           far.shutdown_write();
           w.wait();
           writer.join();
         },
         {.procs = 1});
-    CHECK(longest < limit);
+    CHECK(turns >= least / slowdown);
   }
 }
 

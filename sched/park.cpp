@@ -316,7 +316,7 @@ void queue_again(G* g, void*) noexcept {
 // No other goroutine is to be run here. What the caller waits for may be done by a thread that waits for this
 // processor: that of another P, of a blocking() call, or of the program. So the thread gives way now and then.
 M* yield_in_vain(M* m) noexcept {
-  constexpr std::uint32_t often = 64;  // in that many yields the system call is no more than half of the time
+  constexpr std::uint32_t often = 64;  // yields: about as long as a system call takes
   if (++m->yields_in_vain % often != 0) return m;
   leave_runtime(m);
   ::sched_yield();

@@ -49,6 +49,21 @@ void always_ready(weft::wait_group& w, const std::atomic<bool>& over, int gorout
   }
 }
 
+// Starts two goroutines that talk to each other until `over`. For each word, both compute for as long as `thinks`.
+void two_that_talk(weft::wait_group& w, const std::atomic<bool>& over, clock::duration thinks, int& words) {
+  weft::chan<void> word;
+  w.go([&words, word, thinks] {
+    for (; word.recv(); ++words) compute_for(thinks);
+  });
+  w.go([&over, word, thinks] {
+    for (auto end = clock::now() + late; !over && clock::now() < end;) {
+      word.send();
+      compute_for(thinks);
+    }
+    word.close();
+  });
+}
+
 // Waits for `flag` without giving the thread to another goroutine. Returns true if it is set in time.
 bool comes(const std::atomic<bool>& flag) {
   for (auto end = clock::now() + late; !flag && clock::now() < end;) ::usleep(100);
@@ -235,18 +250,8 @@ TEST_CASE("starvation: beside two that talk to each other, and a connection to w
           std::thread writer([fd = far.native_handle(), pause, &over] {
             for (; !over; ::usleep(pause)) static_cast<void>(::send(fd, "x", 1, MSG_NOSIGNAL));
           });
-          weft::chan<void> word;
           int words = 0;
-          w.go([&] {
-            for (; word.recv(); ++words) compute_for(thinks);
-          });
-          w.go([&] {
-            for (auto end = clock::now() + late; !over && clock::now() < end;) {
-              word.send();
-              compute_for(thinks);
-            }
-            word.close();
-          });
+          two_that_talk(w, over, thinks, words);
           always_ready(w, over, others);
           CHECK(eventually([&] { return words > 100; }));
           for (auto end = clock::now() + 500ms; clock::now() < end; ++turns) weft::yield();
@@ -266,21 +271,11 @@ TEST_CASE("starvation: two connections to which something comes, beside two that
       [] {
         std::atomic<bool> over{false};
         weft::wait_group w;
-        weft::chan<void> word;
-        w.go([&] {
-          while (word.recv()) compute_for(5us);
-        });
-        w.go([&] {
-          for (auto end = clock::now() + late; !over && clock::now() < end;) {
-            word.send();
-            compute_for(5us);
-          }
-          word.close();
-        });
+        int words = 0;
+        two_that_talk(w, over, 5us, words);
         std::array<std::pair<weft::net::unix_stream, weft::net::unix_stream>, 2> s{weft::net::unix_stream::pair(),
                                                                                    weft::net::unix_stream::pair()};
         constexpr int times = 20;
-        std::vector<std::uint64_t> waits;  // of the first of the two, in dispatches
         std::thread writer([&] {
           for (int i = 0; i < times; ++i, ::usleep(5000)) {
             const auto now = weft::runtime_stats().dispatches;
@@ -288,7 +283,7 @@ TEST_CASE("starvation: two connections to which something comes, beside two that
           }
           for (auto& [near, far] : s) ::shutdown(far.native_handle(), SHUT_WR);
         });
-        std::array<std::vector<std::uint64_t>, 2> of;
+        std::array<std::vector<std::uint64_t>, 2> of;  // waits, in dispatches
         weft::wait_group readers;
         for (int i = 0; i < 2; ++i) {
           readers.go([&, i] {
@@ -304,6 +299,7 @@ TEST_CASE("starvation: two connections to which something comes, beside two that
         writer.join();
         REQUIRE(of[0].size() == times);
         REQUIRE(of[1].size() == times);
+        std::vector<std::uint64_t> waits;  // of the first of the two
         for (int i = 0; i < times; ++i) waits.push_back(std::min(of[0][i], of[1][i]));
         std::ranges::nth_element(waits, waits.begin() + times / 2);
         CHECK(waits[times / 2] < 100);

@@ -146,10 +146,6 @@ std::vector<endpoint> resolve_within(std::string host, std::string service, tran
   return {};
 }
 
-}  // namespace
-
-namespace {
-
 std::vector<endpoint> resolve_to_list(const std::string& host, const std::string& service, std::error_code& ec) {
   std::optional<std::uint16_t> port = service.empty() ? std::uint16_t{0} : parse_port(service);
   if (port) {

@@ -5,11 +5,14 @@
 // would prevent that, but made nothing better that was measured.)
 //
 //   the state of the Ps                          the pause
-//   sysmon took a P a moment ago                 20 µs; after 50 rounds in vain it doubles each round, up to 10 ms
+//   sysmon took a P a moment ago from one that   20 µs; after 50 rounds in vain it doubles each round, up to 10 ms
+//   blocks, or beside others that compute
+//   without a P
 //   no P idles, and timers or descriptors are    the same, up to 1 ms
 //   waited for, or something was overdue
 //   descriptors are waited for, and no M sleeps  the same, up to 1 ms
 //   in the poller
+//   a P was taken from one that computes         at most 100 µs: the next look sees that another time slice has begun
 //   a P seems to be stuck besides                ends with the P's time slice, or with the next timer, at the latest
 //   a thread is watched (call_watch.hpp)         ends when it is known whether the thread blocks
 //   goroutines compute without a P               at least 500 µs, unless a P is stuck, too: sysmon's share of the
@@ -78,6 +81,7 @@ namespace {
 
 constexpr nanos shortest_pause = 20 * microsecond;
 constexpr nanos pause_beside_hogs = 500 * microsecond;  // sysmon's share of the processors is small then
+constexpr nanos pause_after_hog = 100 * microsecond;    // by then another goroutine's time slice has begun
 constexpr nanos longest_pause = 10 * millisecond;
 // Timers that are due within sysmon_is_in_time may be left to sysmon, if it looks often enough.
 static_assert(2 * longest_pause <= sysmon_is_in_time);
@@ -188,7 +192,7 @@ void give_to_another(P* p) noexcept {
 
 // What a round of retake did.
 struct retaken {
-  int taken = 0;              // how many Ps were taken
+  bool from_blocked = false;  // a P was taken from a goroutine that is in a system call, or blocks: more may soon be
   bool detached = false;      // one was taken from a goroutine that runs on
   defendant newcomer;         // one was taken from a goroutine that had just begun
   bool has_turn = false;      // one that was taken from a system call had the turn for newcomers
@@ -265,13 +269,15 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs, call_watch& calls) noex
       if (overdue) p->next_look.store(1, relaxed);
     }
     nanos until = p->seen.sched_when + (overdue ? overdue_slice : time_slice);
+    bool blocked = s == p_status::syscall;
     if (s == p_status::running) {
       if (went_on) {
         calls.gone_on(p, tick, now);
         continue;
       }
       r.stuck = true;
-      if (!calls.blocks(p, tick, now) && now < until) {
+      blocked = calls.blocks(p, tick, now);
+      if (!blocked && now < until) {
         r.next_look = std::min(r.next_look, until);
         continue;
       }
@@ -284,7 +290,7 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs, call_watch& calls) noex
     }
     p->seen.sched_when = now;
     give_to_another(p);
-    ++r.taken;
+    r.from_blocked |= blocked;
   }
   calls.end_of_round(now);
   r.next_look = std::min(r.next_look, calls.next_look());
@@ -316,6 +322,7 @@ bool poll_if_nobody_did(nanos now) noexcept {
 }
 
 nanos next_pause(nanos interval, const retaken& last) noexcept {
+  if (last.detached) interval = std::min(interval, pause_after_hog);
   if (sched.hogs.load(relaxed) != 0) interval = std::max(interval, pause_beside_hogs);
   // A goroutine that just lost its P may call weft in a moment, take an idle P, and keep a timer waiting.
   if (all_idle() && !last.detached) return longest_pause;  // a P may be taken and get stuck
@@ -400,10 +407,11 @@ void run_monitor() noexcept {
       }
     }
     M* const gone = take_gone_ms();  // before the gate looks, which then sees that each of them came back
+    const bool beside_hogs = sched.hogs.load(relaxed) != 0;
     last = retake(now, overdue, hogs, calls);
     hogs.look(now);
     newcomers.look(now, last.detached, last.newcomer, last.has_turn);
-    idle_rounds = last.taken > 0 ? 0 : idle_rounds + 1;
+    idle_rounds = last.from_blocked || (last.detached && beside_hogs) ? 0 : idle_rounds + 1;
     force_tick_if_due(now);
     stacks.look(now);
     follow_cpus_if_due(now, &next_cpus);

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
+#include <mutex>
 #include <sched.h>
 #include <stdexcept>
 #include <string>
@@ -81,6 +83,51 @@ TEST_CASE("those that block in calls that nobody announced hold up the others fo
   auto least = took();
   for (int attempt = 0; attempt < 3 && least >= 600ms; ++attempt) least = std::min(least, took());
   CHECK(least < 600ms);  // if they blocked each P one after the other: 1 s
+}
+
+namespace {
+
+// Returns how often sysmon went to sleep.
+long pauses_of_sysmon() {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    if (!(std::ifstream(task.path() / "comm") >> name) || name != "weft-sysmon") continue;
+    std::ifstream status(task.path() / "status");
+    for (std::string key; status >> key;) {
+      long n;
+      if (key == "voluntary_ctxt_switches:" && status >> n) return n;
+    }
+  }
+  return -1;
+}
+
+}  // namespace
+
+TEST_CASE("beside goroutines that use up one time slice after the other, sysmon looks a few times in each") {
+  std::uint64_t slices = 0, looks = 0;
+  auto run_for_400ms = [&] {
+    const long pauses = pauses_of_sysmon();
+    REQUIRE(pauses >= 0);
+    const std::uint64_t before = weft::runtime_stats().detachments;
+    weft::mutex m;
+    weft::wait_group w;
+    const auto end = clock::now() + 400ms;
+    for (int i = 0; i < 4; ++i) {
+      w.go([&] {
+        while (clock::now() < end) {
+          const std::lock_guard hold(m);
+          compute_for(10us);
+        }
+      });
+    }
+    w.wait();
+    looks = static_cast<std::uint64_t>(pauses_of_sysmon() - pauses);
+    slices = weft::runtime_stats().detachments - before;
+  };
+  for (int attempt = 0; attempt < 4 && slices < 30; ++attempt) weft::run(run_for_400ms, {.procs = 1});
+  CAPTURE(slices, looks);
+  CHECK(slices >= 30);  // of 10 ms each, where the machine does nothing else
+  CHECK(looks < 200 + 20 * slices);
 }
 
 TEST_CASE("threads that nobody needs any more end") {

@@ -98,8 +98,10 @@ M* enter_slow(M* m) noexcept {
     // in_syscall comes before `revoked`: a taker may have raised `revoked` while the M was in its system call, without
     // a P to take. That taker gives up, or takes the P that the M gets back here.
     if (r & request::in_syscall) {
+      M* const before = m;
       m = finish_syscall(m);
-      if (WEFT_UNLIKELY(r & request::hazard)) m = give_way(m);  // it might come back on another M, so it always does
+      // The goroutine might come back on another M, so it always does.
+      if (WEFT_UNLIKELY(r & request::hazard) && m == before) m = give_way(m);
       continue;
     }
     if (r & request::revoked) {

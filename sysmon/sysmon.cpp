@@ -12,7 +12,8 @@
 //   waited for, or something was overdue
 //   descriptors are waited for, and no M sleeps  the same, up to 1 ms
 //   in the poller
-//   a P was taken from one that computes         at most 100 µs: the next look sees that another time slice has begun
+//   a P was taken from one that computes, or     at most 100 µs: the next look sees that another time slice has begun
+//   makes one short call after the other
 //   a P seems to be stuck besides                ends with the P's time slice, or with the next timer, at the latest
 //   a thread is watched (call_watch.hpp)         ends when it is known whether the thread blocks
 //   goroutines compute without a P               at least 500 µs, unless a P is stuck, too: sysmon's share of the
@@ -81,7 +82,7 @@ namespace {
 
 constexpr nanos shortest_pause = 20 * microsecond;
 constexpr nanos pause_beside_hogs = 500 * microsecond;  // sysmon's share of the processors is small then
-constexpr nanos pause_after_hog = 100 * microsecond;    // by then another goroutine's time slice has begun
+constexpr nanos pause_after_busy = 100 * microsecond;   // by then another goroutine's time slice has begun
 constexpr nanos longest_pause = 10 * millisecond;
 // Timers that are due within sysmon_is_in_time may be left to sysmon, if it looks often enough.
 static_assert(2 * longest_pause <= sysmon_is_in_time);
@@ -192,7 +193,8 @@ void give_to_another(P* p) noexcept {
 
 // What a round of retake did.
 struct retaken {
-  bool from_blocked = false;  // a P was taken from a goroutine that is in a system call, or blocks: more may soon be
+  bool from_blocked = false;  // a P was taken from a goroutine that blocks: more may soon be
+  bool from_busy = false;     // one was taken from a goroutine that computes, or makes one short call after the other
   bool detached = false;      // one was taken from a goroutine that runs on
   defendant newcomer;         // one was taken from a goroutine that had just begun
   bool has_turn = false;      // one that was taken from a system call had the turn for newcomers
@@ -269,7 +271,7 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs, call_watch& calls) noex
       if (overdue) p->next_look.store(1, relaxed);
     }
     nanos until = p->seen.sched_when + (overdue ? overdue_slice : time_slice);
-    bool blocked = s == p_status::syscall;
+    bool blocked;
     if (s == p_status::running) {
       if (went_on) {
         calls.gone_on(p, tick, now);
@@ -284,13 +286,14 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs, call_watch& calls) noex
       if (!take_from_running(p, tick, now, overdue, hogs, r)) continue;
     } else {
       const bool slice_is_over = now >= until && (overdue || wanted(p));
+      blocked = p->syscall_tick.load(relaxed) == p->seen.syscall_tick;
       if (!takes_from_call(p, now, slice_is_over)) continue;
       if (slice_is_over) note_slice_used_up(p);
       r.has_turn |= end_turn(p);
     }
     p->seen.sched_when = now;
     give_to_another(p);
-    r.from_blocked |= blocked;
+    (blocked ? r.from_blocked : r.from_busy) = true;
   }
   calls.end_of_round(now);
   r.next_look = std::min(r.next_look, calls.next_look());
@@ -322,7 +325,7 @@ bool poll_if_nobody_did(nanos now) noexcept {
 }
 
 nanos next_pause(nanos interval, const retaken& last) noexcept {
-  if (last.detached) interval = std::min(interval, pause_after_hog);
+  if (last.from_busy) interval = std::min(interval, pause_after_busy);
   if (sched.hogs.load(relaxed) != 0) interval = std::max(interval, pause_beside_hogs);
   // A goroutine that just lost its P may call weft in a moment, take an idle P, and keep a timer waiting.
   if (all_idle() && !last.detached) return longest_pause;  // a P may be taken and get stuck

@@ -42,6 +42,7 @@ class registration {
   registration& operator=(const registration&) = delete;
 
   rt::poll_desc* pd() const noexcept { return pd_; }
+  int fd() const noexcept { return copy_; }
 
  private:
   const int copy_;
@@ -66,7 +67,7 @@ std::error_code look_now_and_then(int fd, bool writable, std::int64_t deadline) 
 
 std::error_code wait_fd(int fd, bool writable, std::int64_t deadline_ns) {
   net::check_point();
-  const int ready = net::sys::poll_once(fd, writable);
+  int ready = net::sys::poll_once(fd, writable);
   if (ready < 0) return net::system_error_code(-ready);
   if (deadline_ns != weft::detail::never_ns && deadline_ns <= rt::nanotime()) return net::system_error_code(ETIMEDOUT);
   if (ready > 0) return {};
@@ -80,9 +81,16 @@ std::error_code wait_fd(int fd, bool writable, std::int64_t deadline_ns) {
   if (ec) return ec;
   rt::poll_mode mode = writable ? rt::poll_mode::write : rt::poll_mode::read;
   if (deadline_ns != weft::detail::never_ns) net::set_poll_deadline(r.pd(), mode, deadline_ns);
-  // Without another look: the kernel reports readiness that came before the registration, too.
-  const rt::poll_status s = net::wait_for(r.pd(), mode);
-  return s == rt::poll_status::ok ? std::error_code() : net::to_error_code(s);
+  for (;;) {
+    rt::poll_status s = rt::poll_reset(r.pd(), mode);
+    if (s == rt::poll_status::ok) {
+      ready = net::sys::poll_once(r.fd(), writable);
+      if (ready > 0) return {};
+      if (ready < 0) return net::system_error_code(-ready);
+      s = net::wait_for(r.pd(), mode);
+    }
+    if (s != rt::poll_status::ok) return net::to_error_code(s);
+  }
 }
 
 }  // namespace weft::io::detail

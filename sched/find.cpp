@@ -113,12 +113,16 @@ G* poll_while_busy(P* p, nanos now) noexcept {
 
 // Polls when there is nothing else to run here. Only one M at a time does: the others would fight for the kernel's lock
 // (Go issue 65064). (poll_while_busy does not ask whether another M looks: that one may have lost its processor.)
-G* poll_before_stealing(P* p, nanos now) noexcept {
+G* poll_before_stealing(M* m, P* p, nanos now) noexcept {
   nanos last;
   if (!may_poll(now, 0, &last)) return nullptr;
   if (sched.somebody_looks.load(relaxed) || sched.somebody_looks.exchange(true, acquire)) return nullptr;
   g_list woken = poll_once(now, last);
   sched.somebody_looks.store(false, release);
+  if (!woken.empty()) {
+    sched.spare_looker.store(m, relaxed);
+    sched.spare_look.store(now, relaxed);
+  }
   return take_first(p, woken);
 }
 
@@ -160,9 +164,9 @@ G* overdue_one(P* p, nanos now) noexcept {
 // each other runnext, begin one time slice after the other: no slice is ever used up then. The one that is next goes
 // behind the ring, so that all of the ring has its turn now, and not one goroutine at a time.
 G* overdue_in_ring(P* p, nanos now) noexcept {
-  const std::uint32_t before = p->waiting_head;
-  p->waiting_head = p->runq.head();
-  if (p->runq.ring_empty() || p->waiting_head != before) p->ring_waits_since = now;
+  const bool empty = p->runq.ring_empty();
+  const std::uint32_t head = p->runq.head(), before = std::exchange(p->waiting_head, empty ? head - 1 : head);
+  if (empty || head != before) p->ring_waits_since = now;
   if (now - p->ring_waits_since < waits_for_long) return nullptr;
   next_behind_others(p);
   return p->runq.get_from_ring();
@@ -210,11 +214,18 @@ P* recheck_queues(thief_takes* what) noexcept {
   return some_idle_p();
 }
 
+// True if an M other than m, which had nothing else to do, has looked into the poller a moment ago, and found
+// something. Most likely it will be done with that in a moment, and look again.
+bool another_polls(const M* m) noexcept {
+  return sched.spare_looker.load(relaxed) != m && nanotime() - sched.spare_look.load(relaxed) < look_every;
+}
+
 // True at most once for each time that help was wanted.
-bool may_doze() noexcept {
+bool may_doze(const M* m) noexcept {
   if (!sched.help_wanted.exchange(false, relaxed)) return false;
   if (sched.shutting_down.load(relaxed) || sched.world_stopping.load(relaxed)) return false;
-  return sched.idle_ps.load(relaxed) < sched.procs.load(relaxed) && !poller_is_wanted(forever);
+  if (sched.idle_ps.load(relaxed) == sched.procs.load(relaxed)) return false;
+  return another_polls(m) ? !timer_wants_poller(forever) : !poller_is_wanted(forever);
 }
 
 bool all_serve_themselves() noexcept {
@@ -259,6 +270,11 @@ bool stays_away(M* m) noexcept {
 //     runnext while its P computes waits for the end of a sleep and D4, `doze_time`. So do crumbs (steal.cpp), or twice
 //     as long if their P has just turned from short goroutines to a long one. Nothing is lost, as S3 comes in the end.
 //
+// No M dozes while a timer is pending, or somebody waits for a descriptor: then it goes to sleep in the poller. But if
+// it did so while another M serves a connection, it would take the next message from that one, which then wakes it
+// for its own next goroutine, and so on. So it dozes if another_polls. If the other M begins to compute, descriptors
+// wait for the end of the doze, S3 and P1.
+//
 // Where help was of no use lately, the dozer stays away (help_trial.cpp). The goroutines in rings are crumbs then.
 // Those that lay in the global queue when the M gave its P up are treated alike: they wait for D4, which comes after
 // the first sleep at whose end the P that runs is no longer quick.
@@ -266,14 +282,14 @@ bool stays_away(M* m) noexcept {
 // Returns true if the M has a P again: there may be work.
 bool doze(M* m) noexcept {
   if (m->pins != 0) return false;  // goroutines that are pinned to m would not end its sleep
-  while (may_doze()) {
+  while (may_doze(m)) {
     const bool away = begins_to_stay_away(m);
     M* nobody = nullptr;
     if (!sched.dozer.compare_exchange_strong(nobody, m, seq_cst, relaxed)) return false;  // D1
     barrier_to_who_is_alone();                                                            // S2b
     if (look_beyond_next(away ? m->left_behind : 0) != queued::work) {                    // D2
       while (!m->parked.sleep_until(nanotime() + doze_time) && (stays_away(m) || all_serve_themselves()) &&
-             may_doze()) {}
+             may_doze(m)) {}
     }
     M* me = m;
     if (!sched.dozer.compare_exchange_strong(me, nullptr, seq_cst, relaxed)) m->parked.sleep();  // D3
@@ -446,7 +462,7 @@ G* take_shared(M* m, P* p, nanos* now) noexcept {
   if (*now == 0) *now = nanotime();
   if (m->looks < looks_before_stealing) {
     ++m->looks;
-    if (G* g = poll_before_stealing(p, *now)) return g;
+    if (G* g = poll_before_stealing(m, p, *now)) return g;
   }
   m->looks = 0;
   return nullptr;

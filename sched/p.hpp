@@ -122,8 +122,9 @@ struct alignas(cache_line) P {
   std::uint64_t others_at = others_every;
   std::uint32_t head_at_look = 0;
 
-  // Owner, overdue_in_ring (find.cpp): the ring's head, and since when it has been there.
-  std::uint32_t waiting_head = 0;
+  // Owner, overdue_in_ring (find.cpp): the ring's head, or one less if the ring was empty, and since when it has been
+  // there.
+  std::uint32_t waiting_head = ~0u;
   nanos ring_waits_since = 0;
 
   // Owner, look_whether_alone: dispatches(p) at its next look, and sched.ps_taken at its last look.

@@ -90,9 +90,12 @@ struct scheduler {
 
   alignas(cache_line) atomic<nanos> last_poll{0};  // when an M last looked into the poller; 0: one blocks there
   atomic<bool> somebody_looks{false};              // an M without work looks into the poller without blocking
-  atomic<nanos> poll_until{0};                     // until when the M in the poller blocks; 0: for ever
-  atomic<std::uint32_t> poll_waiters{0};           // goroutines that wait for descriptors
-  atomic<std::uint32_t> foreign_poll_waiters{0};   // foreign threads that wait for descriptors
+  // The last look of that kind that found something: when it was, and whose.
+  atomic<nanos> spare_look{0};
+  atomic<const M*> spare_looker{nullptr};
+  atomic<nanos> poll_until{0};                    // until when the M in the poller blocks; 0: for ever
+  atomic<std::uint32_t> poll_waiters{0};          // goroutines that wait for descriptors
+  atomic<std::uint32_t> foreign_poll_waiters{0};  // foreign threads that wait for descriptors
   atomic<nanos> coarse_now{0};
 
   // The M that came back from the poller last and still has something to run, and its promise (burst.cpp).

@@ -15,6 +15,7 @@
 #include <optional>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 
 using namespace weft::test;
 using weft::chan;
@@ -224,6 +225,43 @@ TEST_CASE("doze: nobody dozes who has to sleep for a timer, however late that is
         rt::netpoll_break();
       },
       {.procs = 2, .max_threads = 2});
+}
+
+// So is this one. It finds nothing while a goroutine waits for a descriptor.
+TEST_CASE("doze: beside a descriptor that somebody waits for only if another M looks into the poller") {
+  int fd[2];
+  REQUIRE(::pipe(fd) == 0);
+  weft::run(
+      [&] {
+        auto reader = weft::spawn([&] { weft::io::wait_readable(fd[0]); });
+        CHECK(eventually([] { return rt::sched.poll_waiters.load(rt::relaxed) == 1; }));
+        enum class last_look { ours, its_own, long_ago };
+        for (auto last : {last_look::ours, last_look::its_own, last_look::long_ago}) {
+          neighbour other;
+          weft::no_preemption alone;
+          doze_for dozing(doze::with_help_wanted);
+          const rt::M* it = nullptr;
+          for (int i = 0; i < 2; ++i) {
+            const rt::M* m = rt::sched.all_ps[i].load(rt::acquire)->m.load(rt::relaxed);
+            if (m != rt::this_m()) it = m;
+          }
+          rt::sched.spare_looker.store(last == last_look::its_own ? it : rt::this_m(), rt::relaxed);
+          rt::sched.spare_look.store(last == last_look::long_ago ? 0 : rt::nanotime() + 3600 * rt::second, rt::relaxed);
+          rt::sched.help_wanted.store(true, rt::relaxed);
+          other.over = true;
+          if (last == last_look::ours) {
+            CHECK(stay_until([] { return rt::sched.dozer.load(rt::seq_cst) != nullptr; }));
+            CHECK_FALSE(somebody_polls());
+          } else {
+            CHECK(stay_until([] { return somebody_polls(); }));
+          }
+        }
+        CHECK(::write(fd[1], "x", 1) == 1);
+        reader.join();
+      },
+      {.procs = 2, .max_threads = 2});
+  ::close(fd[0]);
+  ::close(fd[1]);
 }
 
 // P2. Otherwise the sleep would hide a deadlock.
@@ -461,6 +499,23 @@ TEST_CASE(
         sleep_in_background(w, 1ms);  // the earliest, and not the latest
         CHECK(timers.punctual_until() == second);
         w.wait();
+      },
+      {.procs = 1});
+}
+
+// overdue_in_ring (find.cpp). Otherwise the goroutine that is next would go behind one that was put there just now.
+TEST_CASE("dispatch: what lies in the ring has not waited since the P's last look if that found it empty") {
+  weft::run(
+      [] {
+        weft::sleep(1ms);  // a timer is due, so the P looks
+        rt::P* p = rt::this_m()->p.load(rt::relaxed);
+        p->ring_waits_since = 1;  // as if that was long ago
+        weft::wait_group w;
+        std::vector<int> order;
+        for (int i = 0; i < 2; ++i) w.go([&, i] { order.push_back(i); });
+        p->next_look.store(1, rt::relaxed);
+        w.wait();
+        CHECK(order == std::vector<int>{1, 0});
       },
       {.procs = 1});
 }

@@ -224,7 +224,7 @@ bool another_polls(const M* m) noexcept {
 bool may_doze(const M* m) noexcept {
   if (!sched.help_wanted.exchange(false, relaxed)) return false;
   if (sched.shutting_down.load(relaxed) || sched.world_stopping.load(relaxed)) return false;
-  if (sched.idle_ps.load(relaxed) == sched.procs.load(relaxed)) return false;
+  if (sched.idle_ps.load(relaxed) >= sched.procs.load(relaxed)) return false;
   return another_polls(m) ? !timer_wants_poller(forever) : !poller_is_wanted(forever);
 }
 

@@ -270,10 +270,10 @@ bool stays_away(M* m) noexcept {
 //     runnext while its P computes waits for the end of a sleep and D4, `doze_time`. So do crumbs (steal.cpp), or twice
 //     as long if their P has just turned from short goroutines to a long one. Nothing is lost, as S3 comes in the end.
 //
-// No M dozes while a timer is pending, or somebody waits for a descriptor: then it goes to sleep in the poller. But if
-// it did so while another M serves a connection, it would take the next message from that one, which then wakes it
-// for its own next goroutine, and so on. So it dozes if another_polls. If the other M begins to compute, descriptors
-// wait for the end of the doze, S3 and P1.
+// If a timer is pending, or somebody waits for a descriptor, and no M sleeps in the poller, then this one does so, and
+// does not doze. But beside an M that serves a connection it would take the next message from that one, which then
+// wakes it for its own next goroutine, and so on. So it dozes if no timer is pending and another_polls. That is a guess
+// (hence relaxed): if the other M begins to compute, descriptors wait for the end of the doze, S3 and P1.
 //
 // Where help was of no use lately, the dozer stays away (help_trial.cpp). The goroutines in rings are crumbs then.
 // Those that lay in the global queue when the M gave its P up are treated alike: they wait for D4, which comes after

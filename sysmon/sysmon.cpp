@@ -286,8 +286,8 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs, call_watch& calls) noex
       if (!take_from_running(p, tick, now, overdue, hogs, r)) continue;
     } else {
       const bool slice_is_over = now >= until && (overdue || wanted(p));
-      blocked = p->syscall_tick.load(relaxed) == p->seen.syscall_tick;
       if (!takes_from_call(p, now, slice_is_over)) continue;
+      blocked = p->seen.syscall_when != now;  // it is still in the call of the last round
       if (slice_is_over) note_slice_used_up(p);
       r.has_turn |= end_turn(p);
     }

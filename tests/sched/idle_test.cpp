@@ -1,8 +1,9 @@
 // How an M goes to sleep (find.cpp, timing.cpp): dozing, sleeping in the poller, coming by. A test acts between two
-// steps of the M where the M calls another file: the linker redirects these calls to functions of this test.
+// steps of the M where the M calls another file: the linker redirects these calls to functions of this test. At the
+// end, how a P looks at its ring.
 //
 // Kills these mutants (tests/mutants): doze-*, comes-by-*, poller-no-second-look, pin-poller-does-not-look,
-// crumbs-end-the-doze, punctual-*.
+// crumbs-end-the-doze, punctual-*, starve-ring-waits-empty.
 
 #include "netpoll/netpoll.hpp"
 #include "sched/io.hpp"

@@ -231,7 +231,7 @@ M* park_until_run_ends(M* m, std::uint64_t run, wait_ticket ticket, after_switch
   return nullptr;
 }
 
-void ready_without_prefetch(M* m, G* g) noexcept {
+void ready_without_prefetch(M* m, G* g, run_next when) noexcept {
   if (g->kind == g_kind::foreign) {
     g->set_state(g_state::waiting, g_state::running);
     g->thread_note.wakeup();  // the thread may be gone at the next instruction
@@ -243,7 +243,7 @@ void ready_without_prefetch(M* m, G* g) noexcept {
     WEFT_CHECK(m->depth.load(relaxed) > 0, "ready({}) outside the runtime", g->id);
     g->set_state(g_state::waiting, g_state::runnable);
     count_wakeup(p, g);
-    h = runqput_next(p, g);  // A1
+    h = runqput_next(p, g, when);  // A1
   } else {
     lock_guard hold(sched.mutex);
     if (!sched.running.load(relaxed) || sched.shutting_down.load(relaxed)) return;  // g never runs again

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "sched/enter.hpp"
+#include "sched/runqueues.hpp"
 
 namespace weft::rt {
 
@@ -60,12 +61,13 @@ template <class F>
   return m ? come_back(m->left.from_call, value) : value;
 }
 
-// Makes g, which the caller has claimed, runnable: it runs as soon as a P gets to it, and it is next on this P. Threads
-// without a P may call it, too. If g is a foreign thread, it is woken.
-void ready_without_prefetch(M* m, G* g) noexcept;  // one of many: what is fetched now leaves the cache before its turn
-inline void ready(M* m, G* g) noexcept {
+// Makes g, which the caller has claimed, runnable: it runs as soon as a P gets to it, and it is next on this P; with
+// if_free only if no other goroutine is. Threads without a P may call it, too. If g is a foreign thread, it is woken.
+// Without prefetch: for one of many, since what is fetched now would leave the cache before its turn.
+void ready_without_prefetch(M* m, G* g, run_next when = run_next::always) noexcept;
+inline void ready(M* m, G* g, run_next when = run_next::always) noexcept {
   __builtin_prefetch(g->context);  // the top of its stack
-  ready_without_prefetch(m, g);
+  ready_without_prefetch(m, g, when);
 }
 inline void ready(G* g) noexcept { ready(this_m(), g); }
 

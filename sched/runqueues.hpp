@@ -10,6 +10,9 @@ void runqput_full(P* p, G* g) noexcept;   // for runqput, when the ring is full
 void global_put(G* g) noexcept;           // under sched.mutex
 void global_put_queue_of(P* p) noexcept;  // under sched.mutex, by p's owner
 
+// Whether a goroutine that is made ready comes before the one that is next to run already.
+enum class run_next : std::uint8_t { always, if_free };
+
 enum class queued : std::uint8_t { nothing, crumbs, work };
 queued look_at_queues() noexcept;  // S3
 // D2: as S3, but leaves out every P's runnext, and `left_behind` goroutines in the global queue.
@@ -37,11 +40,15 @@ inline help more_than_next(const P* p) noexcept {
   return p->spoils_here.load(relaxed) == spoils::work ? help::now : help::soon;
 }
 
-// Makes g the next to run on p. The goroutine that was next before goes to the tail. Returns the help to ask for.
-inline help runqput_next(P* p, G* g) noexcept {
-  G* before = p->runq.put_next(g);
-  if (!before) return help::soon;
-  runqput(p, before);
+// Makes g the next to run on p. The goroutine that was next before goes to the tail; or, with if_free, it stays next, and g
+// goes to the tail (even if a thief takes the other one just now). Returns the help to ask for.
+inline help runqput_next(P* p, G* g, run_next when = run_next::always) noexcept {
+  G* last = g;
+  if (when == run_next::always || !p->runq.peek_next()) {
+    last = p->runq.put_next(g);
+    if (!last) return help::soon;
+  }
+  runqput(p, last);
   return more_than_next(p);
 }
 

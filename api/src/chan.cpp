@@ -42,6 +42,12 @@ wait_queue& queue_of(chan_core* c) noexcept {
   return op.send ? c->senders : c->receivers;
 }
 
+// Wakes the goroutine that this operation has served.
+template <const operation& op>
+void wake_other_side(rt::M* m, waiter* w) noexcept {
+  op.send ? wake(m, w) : wake_sender(m, w);
+}
+
 // Makes the waiter of a goroutine that waits in this queue only, without a time limit. It lies in the goroutine's
 // header.
 waiter* make_waiter(rt::G* g) noexcept {
@@ -122,7 +128,7 @@ WEFT_NOINLINE chan_status operate(chan_core* c, void* value, std::int64_t timeou
   }
   c->mutex.release_lock();
   if (m && s == chan_status::done) rt::count_value(m);
-  if (to_wake) wake(m, to_wake);
+  if (to_wake) wake_other_side<op>(m, to_wake);
   rt::leave_runtime(m);
   return s;
 }
@@ -132,8 +138,9 @@ WEFT_NOINLINE chan_status operate(chan_core* c, void* value, std::int64_t timeou
 // their last instruction, and so save no registers (docs/adr/0010-jump-without-a-call.md). If something is in the way,
 // operate() starts over.
 
+template <const operation& op>
 WEFT_NOINLINE chan_status wake_and_leave(rt::M* m, waiter* w) noexcept {
-  wake(m, w);
+  wake_other_side<op>(m, w);
   rt::leave_runtime(m);
   return chan_status::done;
 }
@@ -153,9 +160,10 @@ WEFT_NOINLINE chan_status collide(rt::M* m, chan_core* c, void* value, std::int6
 }
 
 // Called after the operation, when another thread sleeps waiting for the lock.
+template <const operation& op>
 WEFT_NOINLINE chan_status wake_both_and_leave(rt::M* m, chan_core* c, waiter* w) noexcept {
   c->mutex.wake_sleeper();
-  if (w) wake(m, w);
+  if (w) wake_other_side<op>(m, w);
   rt::leave_runtime(m);
   return chan_status::done;
 }
@@ -190,8 +198,8 @@ chan_status operate_fast(chan_core* c, void* value, std::int64_t timeout) {
   bool lock_wanted = c->mutex.give_back();
   if (WEFT_UNLIKELY(!done)) return retry_slow<op>(m, c, value, timeout, lock_wanted);
   rt::count_value(m);
-  if (WEFT_UNLIKELY(lock_wanted)) return wake_both_and_leave(m, c, served);
-  if (served) return wake_and_leave(m, served);
+  if (WEFT_UNLIKELY(lock_wanted)) return wake_both_and_leave<op>(m, c, served);
+  if (served) return wake_and_leave<op>(m, served);
   rt::leave_runtime(m);
   return chan_status::done;
 }

@@ -321,6 +321,9 @@ inline rt::G* woken_by(waiter* w) noexcept {
   return w->g;
 }
 inline void wake(rt::M* m, waiter* w) noexcept { rt::ready(m, woken_by(w)); }
+// For a sender whose value was taken. It does not come before a goroutine that is next already, which may have a value
+// to use: values are used before further ones are made (docs/adr/0048-values-are-used-first.md).
+inline void wake_sender(rt::M* m, waiter* w) noexcept { rt::ready(m, woken_by(w), rt::run_next::if_free); }
 inline void wake_without_prefetch(rt::M* m, waiter* w) noexcept { rt::ready_without_prefetch(m, woken_by(w)); }
 
 }  // namespace weft::detail

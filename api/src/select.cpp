@@ -104,8 +104,9 @@ void shuffle(std::uint32_t* order, std::size_t n, rt::random_source& random) noe
   }
 }
 
-chan_status do_now(const select_op& op, waiter** to_wake) noexcept {
-  return op.send ? op.chan->send_now(op.value, to_wake) : op.chan->recv_now(op.value, to_wake);
+// *receiver or *sender is set to the waiter that was served, if any.
+chan_status do_now(const select_op& op, waiter** receiver, waiter** sender) noexcept {
+  return op.send ? op.chan->send_now(op.value, receiver) : op.chan->recv_now(op.value, sender);
 }
 
 bool would_block(const select_op& op) noexcept {
@@ -129,11 +130,13 @@ select_outcome do_select(const select_op* ops, std::size_t count, std::int64_t t
   for (std::size_t i = 0; i < count; ++i) {
     std::size_t k = ws.order[i];
     if (!ops[k].chan) continue;
-    waiter* to_wake = nullptr;
-    chan_status s = do_now(ops[k], &to_wake);
+    waiter* receiver = nullptr;
+    waiter* sender = nullptr;
+    chan_status s = do_now(ops[k], &receiver, &sender);
     if (s == chan_status::would_block) continue;
     ws.unlock_all();
-    if (to_wake) wake(scope.m(), to_wake);
+    if (receiver) wake(scope.m(), receiver);
+    if (sender) wake_sender(scope.m(), sender);
     return {k, s};
   }
   if (timeout <= 0) {

@@ -270,7 +270,7 @@ M* park_until_run_ends(M* m, std::uint64_t, wait_ticket ticket, after_switch com
   return park_until(m, ticket, commit, arg, why, deadline, timed_out);
 }
 
-void ready_without_prefetch(M*, G* g) noexcept {
+void ready_without_prefetch(M*, G* g, run_next) noexcept {
   auto& woken = *static_cast<goroutine*>(g);
   interleaving::check(woken.wakes < woken.sleeps, "woken although it does not sleep");
   ++woken.wakes;

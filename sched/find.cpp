@@ -129,11 +129,14 @@ G* poll_before_stealing(M* m, P* p, nanos now) noexcept {
 // Takes a goroutine from p's own queue. With hazard.cpp every goroutine is dispatched from here, and none by next_local
 // (park.cpp), which otherwise sees to it that runnext does not always win. So the ring comes first every other time.
 G* local_one(M* m, P* p, bool* inherit) noexcept {
-  if (WEFT_LIKELY(!(m->requests.load(relaxed) & request::hazard))) return p->runq.get(inherit);
-  G* g = dispatches(p) % 2 ? p->runq.get_from_ring() : nullptr;
-  if (!g) g = p->runq.get(inherit);
-  *inherit = false;
-  return g;
+  const bool hazard = m->requests.load(relaxed) & request::hazard;
+  if (WEFT_UNLIKELY(hazard) && dispatches(p) % 2) {
+    *inherit = false;
+    if (G* g = ring_one(p)) return g;
+  }
+  G* g = p->runq.get_next();
+  *inherit = g && !hazard;
+  return g ? g : ring_one(p);
 }
 
 // Takes one goroutine from the global queue, or a newcomer. Each source comes first every other time, as either may
@@ -169,7 +172,7 @@ G* overdue_in_ring(P* p, nanos now) noexcept {
   if (empty || head != before) p->ring_waits_since = now;
   if (now - p->ring_waits_since < waits_for_long) return nullptr;
   next_behind_others(p);
-  return p->runq.get_from_ring();
+  return ring_one(p);
 }
 
 // True if the global queue comes first now. Not if a timer was due, which goes first; then at the next look.

@@ -37,7 +37,7 @@ WEFT_NOINLINE G* let_others_in(P* p, G* next) noexcept {
   p->others_at = p->count.inherited.get() + others_every;
   look_now_and_then_whether_alone(p);
   const bool ring_is_served = std::exchange(p->head_at_look, p->runq.head()) != p->runq.head();
-  G* g = ring_is_served ? nullptr : p->runq.get_from_ring();
+  G* g = ring_is_served ? nullptr : ring_one(p);
   if (!g) g = global_one(p, 0);
   if (!g) return next;
   p->head_at_look = p->runq.head();
@@ -53,7 +53,7 @@ enum class stack_to { keep, leave };
   G* next = p->runq.get_next();
   G* g = next;
   if (!next) {
-    g = p->runq.get_from_ring();
+    g = ring_one(p);
     if (!g) return nullptr;
     p->cold.load_ahead_of(p->runq.head());
   } else if (WEFT_UNLIKELY(p->count.inherited.get() >= p->others_at)) {
@@ -296,15 +296,19 @@ void ready_all(g_list& gs) noexcept {
 
 namespace {
 
-// Puts g behind everything that is runnable now. If the global queue is not empty, that is its end: this P comes to the
-// global queue after its own queue.
+// Puts g behind everything that is runnable now. If goroutines wait in the global queue, that is its end: this P comes
+// to the global queue after its own queue. But as long as a batch from there waits in the ring, g goes behind that
+// batch, and changes places with the next one in time (ring_one). So where more goroutines yield than a ring holds,
+// each batch takes sched.mutex, not each yield.
 [[gnu::always_inline]] inline void put_last(P* p, G* g) noexcept {
   if (WEFT_UNLIKELY(sched.global_size.load(relaxed) != 0)) {
-    lock_guard hold(sched.mutex);
-    global_put(g);
-  } else {
-    runqput(p, g);
+    if (!batch_waits(p) && !p->yielded_behind_batch) {
+      lock_guard hold(sched.mutex);
+      return global_put(g);
+    }
+    p->yielded_behind_batch = true;
   }
+  runqput(p, g);
 }
 
 void queue_again(G* g, void*) noexcept {

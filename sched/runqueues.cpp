@@ -74,28 +74,51 @@ G* global_one(P* p, std::uint32_t max) noexcept {
   return g;
 }
 
-G* global_get(P* p, std::uint32_t max) noexcept {
-  auto size = static_cast<std::uint32_t>(sched.global.size());
-  if (size == 0) return nullptr;
-  // Takes a fair share, but at most half a ring, and no more than fits.
-  std::uint32_t n = std::min(size, size / sched.procs.load(relaxed) + 1);
-  if (max > 0) n = std::min(n, max);
-  n = std::min({n, run_queue_size / 2, p->runq.room() + 1});
-  bool cold = size >= cold_behind;
-  G* first = sched.global.pop_front();
-  if (cold && first->context) load_lines(first->context, lines_of_frames);
-  for (std::uint32_t i = 1; i < n; ++i) {
+namespace {
+
+// A fair share, but at most half a ring.
+std::uint32_t share_of(std::uint32_t size) noexcept {
+  return std::min({size, size / sched.procs.load(relaxed) + 1, run_queue_size / 2});
+}
+
+// Moves n goroutines from the global queue, which held `size`, into p's ring, which has room for them.
+void take_batch(P* p, std::uint32_t n, std::uint32_t size) noexcept {
+  for (std::uint32_t i = 0; i < n; ++i) {
     G* g = sched.global.pop_front();
-    if (cold) p->cold.add(p->runq.tail(), g->context);  // before a thief can find g and run it
+    if (size >= cold_behind) p->cold.add(p->runq.tail(), g->context);  // before a thief can find g and run it
     bool fits = p->runq.put(g, run_queue::barrier::no);
     WEFT_CHECK(fits, "P {} has room for {} and took no goroutine", p->id, p->runq.room());
     (void)fits;
   }
-  if (n > 1) p->batch_end = p->runq.tail();
+  if (n > 0) p->batch_end = p->runq.tail();
   p->global_waits_since = 0;
   // release, after the stores into the ring: an M that looks everywhere (S3) reads this first, and then the rings.
   sched.global_size.store(static_cast<std::uint32_t>(sched.global.size()), release);
+}
+
+}  // namespace
+
+G* global_get(P* p, std::uint32_t max) noexcept {
+  auto size = static_cast<std::uint32_t>(sched.global.size());
+  if (size == 0) return nullptr;
+  std::uint32_t n = share_of(size);
+  if (max > 0) n = std::min(n, max);
+  n = p->yielded_behind_batch ? 1 : std::min(n, p->runq.room() + 1);  // no batch behind those that have yielded
+  G* first = sched.global.pop_front();
+  if (size >= cold_behind && first->context) load_lines(first->context, lines_of_frames);
+  take_batch(p, n - 1, size);
   return first;
+}
+
+// An M at S3 reads global_size first, and then the rings. It misses none of those that move here: global_size is not
+// zero before, and zero afterwards only if the ring was empty and the whole queue has come into it.
+void trade_ring_for_batch(P* p) noexcept {
+  p->yielded_behind_batch = false;
+  lock_guard hold(sched.mutex);
+  const auto size = static_cast<std::uint32_t>(sched.global.size());
+  if (size == 0) return;
+  while (G* g = p->runq.get_from_ring()) sched.global.push_back(g);
+  take_batch(p, share_of(size), size);
 }
 
 }  // namespace weft::rt

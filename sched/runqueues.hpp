@@ -40,8 +40,8 @@ inline help more_than_next(const P* p) noexcept {
   return p->spoils_here.load(relaxed) == spoils::work ? help::now : help::soon;
 }
 
-// Makes g the next to run on p. The goroutine that was next before goes to the tail; or, with if_free, it stays next, and g
-// goes to the tail (even if a thief takes the other one just now). Returns the help to ask for.
+// Makes g the next to run on p. The goroutine that was next before goes to the tail; or, with if_free, it stays next,
+// and g goes to the tail (even if a thief takes the other one just now). Returns the help to ask for.
 inline help runqput_next(P* p, G* g, run_next when = run_next::always) noexcept {
   G* last = g;
   if (when == run_next::always || !p->runq.peek_next()) {
@@ -50,6 +50,14 @@ inline help runqput_next(P* p, G* g, run_next when = run_next::always) noexcept 
   }
   runqput(p, last);
   return more_than_next(p);
+}
+
+// Takes the goroutine at the head of p's ring, or null. When the batch from the global queue has had its turns, those
+// that yielded behind it change places with the next batch.
+void trade_ring_for_batch(P* p) noexcept;
+[[gnu::always_inline]] inline G* ring_one(P* p) noexcept {
+  if (WEFT_UNLIKELY(p->yielded_behind_batch) && !batch_waits(p)) trade_ring_for_batch(p);
+  return p->runq.get_from_ring();
 }
 
 // Puts g, which p's owner took from p's queue, at its tail. No other M could see g meanwhile, so it is made ready anew.

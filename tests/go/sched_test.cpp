@@ -86,36 +86,60 @@ TEST_CASE("yield: so it is where the queue of the P overflows") {
       {.procs = 1});
 }
 
-// 700: more than the ring of a P, so that most of them come and go by the global queue.
 TEST_CASE("yield: goroutines that yield take turns") {
   weft::run(
       [] {
-        constexpr int rounds = 20;
-        for (const std::size_t n : {3u, 700u}) {
-          std::vector<std::size_t> order;
-          weft::wait_group w;
-          for (std::size_t g = 0; g < n; ++g) {
-            w.go([&, g] {
-              for (int i = 0; i < rounds; ++i) {
-                order.push_back(g);
-                weft::yield();
-              }
-            });
-          }
-          w.wait();
-          REQUIRE(order.size() == rounds * n);
-          // Those that begin late, or have waited in the global queue for 10 ms, change places once, in few rounds.
-          int complete = 0;
-          for (std::size_t round = 0; round < rounds; ++round) {
-            auto begin = order.begin() + static_cast<long>(round * n);
-            if (std::set<std::size_t>(begin, begin + static_cast<long>(n)).size() == n) ++complete;
-          }
-          CHECK(complete >= rounds / 2);
+        std::vector<int> order;
+        weft::wait_group w;
+        for (int g = 0; g < 3; ++g) {
+          w.go([&, g] {
+            for (int i = 0; i < 4; ++i) {
+              order.push_back(g);
+              weft::yield();
+            }
+          });
+        }
+        w.wait();
+        REQUIRE(order.size() == 12);
+        for (std::size_t round = 0; round < 4; ++round) {
+          std::set<int> in_this(order.begin() + static_cast<long>(round) * 3,
+                                order.begin() + static_cast<long>(round) * 3 + 3);
+          CHECK(in_this.size() == 3);
         }
       },
       {.procs = 1});
 }
 
+// 700: more than the ring of a P, so that most of them come and go by the global queue.
+TEST_CASE("yield: goroutines that yield take turns where the queue of the P overflows") {
+  weft::run(
+      [] {
+        constexpr std::size_t n = 700;
+        constexpr int rounds = 20;
+        std::vector<std::size_t> order;
+        weft::wait_group w;
+        for (std::size_t g = 0; g < n; ++g) {
+          w.go([&, g] {
+            for (int i = 0; i < rounds; ++i) {
+              order.push_back(g);
+              weft::yield();
+            }
+          });
+        }
+        w.wait();
+        REQUIRE(order.size() == rounds * n);
+        // Those that begin late, or have waited in the global queue for 10 ms, change places once, in few rounds.
+        int complete = 0;
+        for (std::size_t round = 0; round < rounds; ++round) {
+          auto begin = order.begin() + static_cast<long>(round * n);
+          if (std::set<std::size_t>(begin, begin + static_cast<long>(n)).size() == n) ++complete;
+        }
+        CHECK(complete >= rounds / 2);
+      },
+      {.procs = 1});
+}
+
+// runtime's TestYieldProgress, TestYieldLockedProgress
 TEST_CASE("yield: a loop of yields lets a message through") {
   for (bool locked : {false, true}) {
     weft::run([locked] {

@@ -36,8 +36,8 @@
 // Each round:
 //    1. take over a promise that is due; start an M for a thread that may not (m_wanted); poll, if no M has polled for
 //       1 ms
-//    2. start an M if a P idles, and a timer is overdue (its P may be stuck), or goroutines wait in the global queue or
-//       wait to begin, or nobody had polled, or no M sleeps for a timer that is due soon
+//    2. start an M if a P idles, and a timer is overdue (its P may be stuck), or goroutines wait in the global queue
+//       and no M dozes, or some wait to begin, or nobody had polled, or no M sleeps for a timer that is due soon
 //    3. retake
 //    4. reports for WEFT_DEBUG=hogs (hogs.hpp)
 //    5. the gate for newcomers (gate.hpp)
@@ -179,10 +179,12 @@ class look_pauses {
   nanos rested_ = 0;
 };
 
-// True if a timer is overdue, or a goroutine is in the global queue: a free P would see to either.
+// True if a timer is overdue, or a goroutine is in the global queue: a free P would see to either. A dozer looks at
+// that queue itself, unless one P gets as much done without it (find.cpp).
 bool work_is_overdue(nanos now) noexcept {
   nanos timer = earliest_timer();
-  return (timer != 0 && saturating_add(timer, overdue_after) <= now) || sched.global_size.load(relaxed) != 0;
+  if (timer != 0 && saturating_add(timer, overdue_after) <= now) return true;
+  return sched.global_size.load(relaxed) != 0 && !sched.dozer.load(relaxed);
 }
 
 // Hands p, which was taken from its M, off to another one.

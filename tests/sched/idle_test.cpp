@@ -3,7 +3,7 @@
 // end, how a P looks at its ring.
 //
 // Kills these mutants (tests/mutants): doze-*, comes-by-*, poller-no-second-look, pin-poller-does-not-look,
-// crumbs-end-the-doze, punctual-*, starve-ring-waits-empty.
+// crumbs-end-the-doze, punctual-*, starve-ring-waits-empty, sysmon-helps-beside-dozer.
 
 #include "netpoll/netpoll.hpp"
 #include "sched/io.hpp"
@@ -168,6 +168,25 @@ TEST_CASE("doze: nobody ends it for crumbs, but for work") {
           if (woken) CHECK(one.runs());
           return woken;
         });
+      },
+      {.procs = 2});
+}
+
+// The dozer looks at the global queue itself, every 100 µs, unless it is of no use.
+TEST_CASE("doze: sysmon wakes nobody for the global queue beside one who dozes") {
+  weft::run(
+      [] {
+        std::atomic<int> ran{0};
+        neighbour other;
+        weft::no_preemption alone;
+        doze_for dozing(doze::until_woken);
+        rt::sched.help_wanted.store(true, rt::relaxed);
+        other.over = true;
+        REQUIRE(stay_until([] { return rt::sched.dozer.load(rt::seq_cst) != nullptr; }));
+        here_is(rt::spoils::crumbs);
+        for (int i = 0; i < 400; ++i) weft::go([&] { ++ran; });  // more than the ring holds
+        REQUIRE(rt::sched.global_size.load(rt::relaxed) != 0);
+        CHECK_FALSE(stay_until([&] { return ran != 0; }, 50ms));
       },
       {.procs = 2});
 }

@@ -202,16 +202,15 @@ nanos tidy_timers() noexcept {
 }
 
 // S3, after the M gave its P up: looks for work that was made ready meanwhile. Returns an idle P for it. Null: there is
-// no work, or no P idles, or the work is crumbs that are left to a dozer, which there is or will be (steal.cpp).
+// no work, or no P idles, or the work is crumbs that are left to a dozer, which there is or will be (steal.cpp). While
+// all leave, anything is left to the dozer.
 P* recheck_queues(thief_takes* what) noexcept {
   const queued seen = look_at_queues();
   if (seen == queued::nothing) return nullptr;
-  if (seen == queued::crumbs) {
-    if (sched.dozer.load(seq_cst)) return nullptr;
-    if (poller_is_wanted(forever) && some_m_idles()) {
-      wakep(help::soon);  // that one may doze when this M sleeps in the poller
-      if (!sched.out_of_threads.load(seq_cst)) return nullptr;
-    }
+  if ((seen == queued::crumbs || sched.all_leave.load(relaxed)) && sched.dozer.load(seq_cst)) return nullptr;
+  if (seen == queued::crumbs && poller_is_wanted(forever) && some_m_idles()) {
+    wakep(help::soon);  // that one may doze when this M sleeps in the poller
+    if (!sched.out_of_threads.load(seq_cst)) return nullptr;
   }
   *what = seen == queued::crumbs ? thief_takes::crumbs_too : thief_takes::work;
   return some_idle_p();
@@ -290,10 +289,12 @@ bool doze(M* m) noexcept {
     M* nobody = nullptr;
     if (!sched.dozer.compare_exchange_strong(nobody, m, seq_cst, relaxed)) return false;  // D1
     barrier_to_who_is_alone();                                                            // S2b
-    if (look_beyond_next(away ? m->left_behind : 0) != queued::work) {                    // D2
+    sched.all_leave.store(away && m->help.is_of_all(), relaxed);
+    if (look_beyond_next(away ? sched.left_in_global.load(relaxed) : 0) != queued::work) {  // D2
       while (!m->parked.sleep_until(nanotime() + doze_time) && (stays_away(m) || all_serve_themselves()) &&
              may_doze(m)) {}
     }
+    sched.all_leave.store(false, relaxed);
     M* me = m;
     if (!sched.dozer.compare_exchange_strong(me, nullptr, seq_cst, relaxed)) m->parked.sleep();  // D3
     m->parked.clear();
@@ -471,16 +472,27 @@ G* take_shared(M* m, P* p, nanos* now) noexcept {
   return nullptr;
 }
 
-// Two Ps collide at channels: does this one help? If not, or to find that out, m leaves what is ready here to the other
-// P, by the global queue, and goes to doze. While the goroutines move, an M at S3 may see them nowhere. That loses
-// none: m counts as spinning, and its own D4 or S3 follows. Returns true if m must give its P up.
+// Asked by an M that has a P: do all others idle?
+bool is_last_p() noexcept { return sched.idle_ps.load(relaxed) + 1 >= sched.procs.load(relaxed); }
+
+// Ps collide at channels: does this one help? If not, or to find that out, m leaves what is ready here to the others,
+// by the global queue, and goes to doze. If there are more than one, they follow it: each M that collides leaves what
+// is ready at its P, and sleeps, until one P is left (help_trial.cpp). While the goroutines move, an M at S3 may see
+// them nowhere. That loses none, as m's own D4 or S3 follows. At that S3 m goes to sleep in spite of what it sees if
+// there is a dozer. The D3 of that dozer comes later in the single order of seq_cst operations, and its D4 sees that,
+// as with crumbs (steal.cpp). all_leave is no part of this: an M that reads it too early or too late finds no dozer,
+// or one whose D4 comes within a doze. Returns true if m must give its P up.
 bool leaves(M* m, P* p) noexcept {
   m->collides = false;
-  if (sched.idle_ps.load(relaxed) + 2 != sched.procs.load(relaxed) || !m->help.may_leave(cpu_ticks())) return false;
-  if (m->pins != 0 || poller_is_wanted(forever) || sched.dozer.load(relaxed)) return false;  // it would not doze
-  if (!m->help.leaves(work_done_now())) return false;
-  if (!m->spinning.load(relaxed)) start_spinning(m);
-  sched.help_wanted.store(true, relaxed);
+  if (is_last_p()) return false;
+  if (m->pins != 0 || poller_is_wanted(forever)) return false;  // it would not doze, or sleep
+  if (!sched.dozer.load(relaxed)) {
+    if (!m->help.may_leave(cpu_ticks()) || !m->help.leaves(work_done_now())) return false;
+    if (!m->spinning.load(relaxed)) start_spinning(m);
+    sched.help_wanted.store(true, relaxed);
+  } else if (!sched.all_leave.load(relaxed)) {
+    return false;
+  }
   lock_guard hold(sched.mutex);
   global_put_queue_of(p);
   return true;
@@ -495,7 +507,8 @@ G* sleep_without_p(M* m, P* p, after why, thief_takes* what) noexcept {
     lock_guard hold(sched.mutex);
     if (sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) return nullptr;
     if (G* g = why == after::nothing_was_found ? global_get(p, 0) : nullptr) return g;
-    m->left_behind = sched.global_size.load(relaxed);
+    if (why == after::its_work_was_left && is_last_p()) return nullptr;  // the others were faster
+    sched.left_in_global.store(sched.global_size.load(relaxed), relaxed);
     releasep(m);
     idle_p_put(p);  // S1
   }

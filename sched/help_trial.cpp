@@ -4,18 +4,21 @@
 // it may have been worth its theft, while the two Ps together do less than one did.
 //
 // So it is tried out. There are two occasions. One: an M dozes, is called, and dozes again, several times in a short
-// while, in which one P does all the rest. The other: two Ms run all the time, and meet at channels again and again
-// (collisions.hpp). One of them gives its goroutines to the global queue, and gives its P up (find.cpp). In both cases
-// the M has noted how much all Ps got done in that while. Then it stays away for as long, and compares:
+// while, in which one P does all the rest. The other: two or more Ms run all the time, and meet at channels again and
+// again (collisions.hpp). One of them gives its goroutines to the global queue, and gives its P up (find.cpp). If there
+// were more than two, all others but one do so when they meet next: of sixteen Ps that are in each other's way, one is
+// not missed, and if they are not, one in sixteen is not missed either. In both cases the M has noted how much all Ps
+// got done in that while. Then it stays away for as long, and compares:
 //
 //     helps       comes when it is called, and when it has dozed for long enough (find.cpp)
-//     settles     stays away, but what the other P does is not counted yet: it may become alone
+//     settles     stays away, but what the other P does is not counted yet: the others leave, and it may become alone
 //     without     stays away, and counts
 //     of_no_use   stays away, for some time, as long as the other P goes on at that rate
 //
 // If its help made less difference than `gain`, it is of no use. All this holds only while the other P runs so many
-// goroutines, or passes so many values from one to the next, that each takes a fraction of a microsecond, and no third
-// P runs. If a goroutine begins to compute, those behind it wait for the next look, for one doze or two.
+// goroutines, or passes so many values from one to the next, that each takes a fraction of a microsecond, and no other
+// P runs. If a goroutine begins to compute, those behind it wait for the next look, for one doze or two. Where all were
+// tried out and one does not do as much, or some do not leave, no M tries that out again for some time.
 //
 // "Staying away" is a longer doze, and the protocols do not know of it (find.cpp). A thread wakes the dozer at once
 // only for work that is not crumbs. So what is ready at the other P is declared to be crumbs. A poller that has a
@@ -43,7 +46,8 @@ constexpr std::uint64_t done_per_us = 4;         // or more, by each P that is q
 constexpr std::uint64_t us_for_a_goroutine = 5;  // or less, for each goroutine that a quick P runs
 constexpr double gain = 1.125;                   // so much is done with help, for 1 without, if it helps
 constexpr double same_rate = 0.75;
-constexpr std::uint32_t slow_looks = 2;  // one look may be at a thread that had lost its processor
+constexpr std::uint32_t early_looks = 2;  // so many looks may come before all others have left
+constexpr std::uint32_t slow_looks = 2;   // one look may be at a thread that had lost its processor
 
 std::uint64_t ticks_of(std::uint64_t us) noexcept { return us * cpu_tick_rate.per_us; }
 
@@ -85,19 +89,21 @@ work_done work_done_now() noexcept {
 
 void help_trial::begin(phase p, const work_done& now) noexcept {
   phase_ = p;
-  dozes_ = slow_ = 0;
+  dozes_ = slow_ = early_ = 0;
   began_ = now;
 }
 
-void help_trial::begin_trial(double with, const work_done& now) noexcept {
+void help_trial::begin_trial(double with, bool of_all, const work_done& now) noexcept {
   with_ = with;
+  of_all_ = of_all;
   tried_at_ = now.at;
   begin(phase::settles, now);
 }
 
 bool help_trial::begin_doze(const work_done& now) noexcept {
 #if defined(WEFT_INTERLEAVE)
-  const bool away = now.busy_ps == 1 && (now.dispatches & 1) != 0;  // time stands still in the simulation
+  of_all_ &= is_away();
+  const bool away = (now.busy_ps == 1 || of_all_) && (now.dispatches & 1) != 0;  // time stands still in the simulation
   begin(away ? phase::settles : phase::helps, now);
   return away;
 #endif
@@ -111,17 +117,21 @@ bool help_trial::begin_doze(const work_done& now) noexcept {
   if (d.ticks > ticks_of(too_long_us)) begin(phase::helps, now);
   if (d.ticks < ticks_of(window_us) || dozes_ < often || now.at < until_) return false;
   if (one_is_quick) {
-    begin_trial(d.rate(), now);
+    begin_trial(d.rate(), false, now);
   } else {
     begin(phase::helps, now);
   }
   return one_is_quick;
 }
 
+bool help_trial::others_still_leave(const work_done& now) const noexcept {
+  return of_all_ && phase_ == phase::settles && now.busy_ps > 1 && early_ < early_looks;
+}
+
 // Called when an M that stays away begins to doze: it was roused, or has just left its P.
 void help_trial::goes_on_after(const difference& d, const work_done& now) noexcept {
   const bool can_be_seen = d.ticks >= ticks_of(shortest_us);
-  bool comes = now.busy_ps != 1 || (can_be_seen && !d.is_quick(1));
+  bool comes = (now.busy_ps != 1 && !others_still_leave(now)) || (can_be_seen && !d.is_quick(1));
   if (phase_ == phase::of_no_use) {
     comes |= now.at >= until_;
     if (can_be_seen) began_ = now;
@@ -143,27 +153,39 @@ bool help_trial::may_leave(std::uint64_t at) const noexcept {
 
 bool help_trial::leaves(const work_done& now) noexcept {
 #if defined(WEFT_INTERLEAVE)
-  return now.busy_ps == 2 && (now.dispatches & 1) != 0;
+  if (now.busy_ps < 2 || (now.dispatches & 1) == 0) return false;
+  begin_trial(0, now.busy_ps > 2, now);
+  return true;
 #endif
   const difference d(collided_, now);
   const bool collide = since(collided_.collisions, now.collisions) * ticks_of(us_for_a_collision) > d.ticks;
   collided_ = now;
-  if (d.ticks > ticks_of(too_long_us) || !collide || now.busy_ps != 2 || !d.is_quick(2)) return false;
-  if (phase_ == phase::of_no_use && now.at < until_) {  // the M was roused, and is still of no use
+  const bool all = now.busy_ps > 2;
+  if (d.ticks > ticks_of(too_long_us) || !collide || now.busy_ps < 2 || !d.is_quick(all ? 1 : 2)) return false;
+  if (all && now.at < sched.next_trial_of_all.load(relaxed)) return false;
+  if (!all && phase_ == phase::of_no_use && now.at < until_) {  // the M was roused, and is still of no use
     began_ = now;
   } else {
-    begin_trial(d.rate(), now);
+    begin_trial(d.rate(), all, now);
   }
   return true;
 }
 
 bool help_trial::stays_away(const work_done& now) noexcept {
 #if defined(WEFT_INTERLEAVE)
-  return now.busy_ps == 1 && (now.dispatches & 2) != 0;
+  return (now.busy_ps == 1 || of_all_) && (now.dispatches & 2) != 0;
 #endif
   const difference d(began_, now);
+  if (others_still_leave(now)) {
+    ++early_;
+    return true;
+  }
   if (now.busy_ps != 1 || !d.is_quick(1)) {
-    begin(phase::helps, now);
+    if (of_all_ && phase_ != phase::of_no_use) {
+      comes_for_long(now);
+    } else {
+      begin(phase::helps, now);
+    }
     return false;
   }
   switch (phase_) {
@@ -184,11 +206,18 @@ bool help_trial::stays_away(const work_done& now) noexcept {
 
 void help_trial::judge(const work_done& now) noexcept {
   without_ = difference(began_, now).rate();
-  const bool helps = with_ >= without_ * gain;
-  // Where help helps, the M must not find that out again and again.
-  holds_ = helps ? std::clamp(2 * holds_, ticks_of(verdict_us), longest_verdict * ticks_of(verdict_us)) : 0;
-  until_ = now.at + (helps ? holds_ : ticks_of(verdict_us));
-  begin(helps ? phase::helps : phase::of_no_use, now);
+  if (with_ >= without_ * gain) return comes_for_long(now);
+  holds_ = 0;
+  until_ = now.at + ticks_of(verdict_us);
+  begin(phase::of_no_use, now);
+}
+
+// Where help helps, the M must not find that out again and again.
+void help_trial::comes_for_long(const work_done& now) noexcept {
+  holds_ = std::clamp(2 * holds_, ticks_of(verdict_us), longest_verdict * ticks_of(verdict_us));
+  until_ = now.at + holds_;
+  if (of_all_) sched.next_trial_of_all.store(until_, relaxed);
+  begin(phase::helps, now);
 }
 
 }  // namespace weft::rt

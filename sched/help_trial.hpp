@@ -1,4 +1,4 @@
-// Trials: does one P alone do as much as two (help_trial.cpp)?
+// Trials: does one P alone do as much as two, or as all (help_trial.cpp)?
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,10 @@ class help_trial {
 
   bool is_away() const noexcept { return phase_ != phase::helps; }
 
-  // Called when the M holds a P, and collides with another. leaves() is asked only if may_leave() is true: that costs
+  // True if all other Ms but one shall give their Ps up, too.
+  bool is_of_all() const noexcept { return of_all_; }
+
+  // Called when the M holds a P, and collides with others. leaves() is asked only if may_leave() is true: that costs
   // less. If leaves() is true, the M gives its P up, and dozes.
   bool may_leave(std::uint64_t at) const noexcept;
   bool leaves(const work_done& now) noexcept;
@@ -37,15 +40,19 @@ class help_trial {
   enum class phase : std::uint8_t { helps, settles, without, of_no_use };
 
   void begin(phase p, const work_done& now) noexcept;
-  void begin_trial(double with, const work_done& now) noexcept;
+  void begin_trial(double with, bool of_all, const work_done& now) noexcept;
+  bool others_still_leave(const work_done& now) const noexcept;
+  void comes_for_long(const work_done& now) noexcept;
   void goes_on_after(const difference& d, const work_done& now) noexcept;
   void judge(const work_done& now) noexcept;
 
   phase phase_ = phase::helps;
   std::uint32_t dozes_ = 0;  // in this phase
   std::uint32_t slow_ = 0;   // looks in a row that saw less done
-  work_done began_;          // when this phase began, or at its last look
-  work_done collided_;       // when the M began to look at collisions
+  std::uint32_t early_ = 0;  // looks at which others had not left yet
+  bool of_all_ = false;
+  work_done began_;     // when this phase began, or at its last look
+  work_done collided_;  // when the M began to look at collisions
   double with_ = 0, without_ = 0;
   // In cpu_ticks: when the trial began; until when the last verdict holds; and for how long, if it says that help
   // helps.

@@ -133,6 +133,9 @@ void reset() noexcept {
   sched.detached.clear();
   sched.detached_ms.store(0, relaxed);
   sched.dozer.store(nullptr, relaxed);
+  sched.all_leave.store(false, relaxed);
+  sched.left_in_global.store(0, relaxed);
+  sched.next_trial_of_all.store(0, relaxed);
   sched.help_wanted.store(false, relaxed);
   sched.out_of_threads.store(false, relaxed);
   sched.m_wanted.store(false, relaxed);

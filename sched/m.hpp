@@ -97,7 +97,6 @@ struct alignas(cache_line) M : thread_state {
   std::uint32_t yields_in_vain = 0;  // this M: how often its goroutine yielded to nobody
   nanos handed_off_at = 0;           // this M: when its system call began, if it handed its P off before; else 0
   std::uint64_t met_at_lock = 0;     // this M: when it last took a lock that was held at first (cpu_ticks)
-  std::uint32_t left_behind = 0;     // this M: the size of the global queue when it gave its P up
   bool collides = false;             // this M: it collided often since its dispatcher last looked (collisions.hpp)
 
   ways_back left;        // this M: of the goroutine that left it last

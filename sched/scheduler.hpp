@@ -83,6 +83,7 @@ struct scheduler {
   atomic<std::uint32_t> spinning{0};
   atomic<std::uint32_t> global_size{0};
   atomic<M*> dozer{nullptr};           // the thread that swaps it for null wakes that M (find.cpp)
+  atomic<bool> all_leave{false};       // the dozer wants to see what one P does alone (find.cpp: leaves)
   atomic<bool> help_wanted{false};     // wakep was called for work since the dozer fell asleep
   atomic<bool> out_of_threads{false};  // a P idles because no thread was to be had for it; written under mutex
   atomic<bool> m_wanted{false};     // sysmon is to start an M, as the thread that wanted one may not; set under mutex
@@ -119,7 +120,10 @@ struct scheduler {
   const void* kind_on_trial = nullptr;      // the kind of a goroutine that sysmon watches
   bool all_newcomers_wait = false;          // not only suspects
   P* idle_p_list = nullptr;
-  atomic<std::uint64_t> ps_taken{0};  // how many Ps were taken from that list; written under mutex
+  // The size of the global queue when an M last gave its P up; written under mutex. The dozer reads it.
+  atomic<std::uint32_t> left_in_global{0};
+  atomic<std::uint64_t> next_trial_of_all{0};  // in cpu_ticks (help_trial.cpp)
+  atomic<std::uint64_t> ps_taken{0};           // how many Ps were taken from that list; written under mutex
   // If somebody_unaware: the M that held p when another P was taken, and that may still think it is alone (alone.cpp).
   struct {
     const P* p = nullptr;

@@ -10,6 +10,7 @@
 #include "tests/support/catch.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <vector>
 
 using namespace weft::test;
@@ -18,6 +19,8 @@ namespace {
 
 // A helper and what goes on around it. Rates are the goroutines that run, and the values that are passed, in each µs.
 struct helper {
+  helper() { rt::sched.next_trial_of_all = 0; }
+
   rt::help_trial trial;
   rt::work_done done{.at = 1'000'000'000, .busy_ps = 1};
 
@@ -213,8 +216,51 @@ TEST_CASE("help: who collides with another P leaves, to compare") {
   SECTION("but not if they collide now and then") { CHECK_FALSE(h.leaves(10, 50)); }
   SECTION("nor if the values are few") { CHECK_FALSE(h.leaves(20, 5)); }
   SECTION("nor if goroutines run for long each time") { CHECK_FALSE(h.leaves(20, 50, 0)); }
-  SECTION("nor beside a third P") {
-    h.done.busy_ps = 3;
+}
+
+TEST_CASE("help: of many that collide one leaves, the others follow, and it compares one with all") {
+  helper h;
+  h.done.busy_ps = 16;
+
+  SECTION("and all stay away if one does as much alone") {
+    REQUIRE(h.leaves(20, 50));
+    CHECK(h.trial.is_of_all());
+    h.done.busy_ps = 7;
+    CHECK(h.trial.begin_doze(h.done));  // not all have left yet
+    CHECK(h.stays(1, 50));
+    h.done.busy_ps = 1;
+    CHECK(h.stays_for(1, 50) > 200);
+  }
+  SECTION("and comes if one does less, and nobody tries that out again soon") {
+    std::uint64_t pause_us = 20'000;
+    for (int i = 0; i < 8; ++i) {
+      REQUIRE(h.leaves(20, 50));
+      h.done.busy_ps = 1;
+      CHECK(h.stays_for(1, 40) < 10);
+      h.done.busy_ps = 16;
+      h.pass(pause_us - 3000, 0);
+      helper another = h;
+      another.trial = {};
+      CHECK_FALSE(another.leaves(20, 50));
+      another.done.busy_ps = 2;
+      CHECK(another.leaves(20, 50));  // two are another matter
+      CHECK_FALSE(another.trial.is_of_all());
+      h.pass(3000, 0);
+      pause_us = std::min<std::uint64_t>(2 * pause_us, 320'000);
+    }
+  }
+  SECTION("and comes if one does very little") {
+    REQUIRE(h.leaves(20, 50));
+    h.done.busy_ps = 1;
+    CHECK(h.stays_for(1, 2) < 3);
+    h.done.busy_ps = 16;
+    CHECK_FALSE(h.leaves(20, 50));
+  }
+  SECTION("and comes if others do not leave") {
+    REQUIRE(h.leaves(20, 50));
+    h.done.busy_ps = 2;
+    CHECK(h.stays_for(1, 50) < 5);
+    h.done.busy_ps = 16;
     CHECK_FALSE(h.leaves(20, 50));
   }
 }
@@ -246,9 +292,8 @@ bool run_empty_ones_until_left_alone() {
   return times == 60;
 }
 
-// Eight goroutines send through a channel what eight others receive, on two Ps, until all are on one P for some
-// milliseconds. Returns false if they never are.
-bool meet_at_a_channel_until_one_leaves() {
+// Eight goroutines send through a channel what eight others receive, until `condition` holds, or `limit` has passed.
+bool meet_at_a_channel_until(const std::function<bool()>& condition, clock::duration limit) {
   weft::chan<int> c(128);
   std::atomic<bool> over{false};
   weft::wait_group senders, receivers;
@@ -260,18 +305,21 @@ bool meet_at_a_channel_until_one_leaves() {
       while (c.recv()) {}
     });
   }
-  const bool one_left = weft::blocking([] {
-    int looks = 0;
-    return stay_until([&] {
-      looks = rt::sched.idle_ps.load(rt::relaxed) == 1 ? looks + 1 : 0;
-      return looks == 60;
-    });
-  });
+  const bool held = weft::blocking([&] { return stay_until(condition, limit); });
   over = true;
   senders.wait();
   c.close();
   receivers.wait();
-  return one_left;
+  return held;
+}
+
+// The same, again and again: the Ms may begin on one processor, and then they do not meet.
+bool meet_at_channels_until(const std::function<bool()>& condition) {
+  constexpr int times = 20;
+  for (int i = 0; i < times; ++i) {
+    if (meet_at_a_channel_until(condition, clock::duration(late) / times)) return true;
+  }
+  return false;
 }
 
 // True if goroutines and values take many times as long, as under a sanitizer.
@@ -295,11 +343,21 @@ TEST_CASE("help: nobody comes to many that are empty, but to those behind one th
       {.procs = 2});
 }
 
-TEST_CASE("help: of two Ps that meet at a channel all the time one leaves") {
+TEST_CASE("help: of two Ps that meet at a channel all the time one leaves, for some milliseconds") {
   if (is_sanitized()) return;
   weft::run(
       [] {
-        for (int i = 0; i < 5; ++i) CHECK(meet_at_a_channel_until_one_leaves());
+        for (int i = 0; i < 5; ++i) {
+          CHECK(meet_at_channels_until([looks = 0]() mutable {
+            looks = rt::sched.idle_ps.load(rt::relaxed) == 1 ? looks + 1 : 0;
+            return looks == 60;
+          }));
+        }
       },
       {.procs = 2});
+}
+
+TEST_CASE("help: of four Ps that meet at a channel all the time one leaves, and wants others to follow") {
+  if (is_sanitized()) return;
+  weft::run([] { CHECK(meet_at_channels_until([] { return rt::sched.all_leave.load(rt::relaxed); })); }, {.procs = 4});
 }

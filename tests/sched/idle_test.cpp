@@ -3,7 +3,8 @@
 // end, how a P looks at its ring.
 //
 // Kills these mutants (tests/mutants): doze-*, comes-by-*, poller-no-second-look, pin-poller-does-not-look,
-// crumbs-end-the-doze, punctual-*, starve-ring-waits-empty, sysmon-helps-beside-dozer.
+// crumbs-end-the-doze, punctual-*, starve-ring-waits-empty, sysmon-helps-beside-dozer, help-nobody-follows,
+// help-follower-looks.
 
 #include "netpoll/netpoll.hpp"
 #include "sched/io.hpp"
@@ -189,6 +190,45 @@ TEST_CASE("doze: sysmon wakes nobody for the global queue beside one who dozes")
         CHECK_FALSE(stay_until([&] { return ran != 0; }, 50ms));
       },
       {.procs = 2});
+}
+
+TEST_CASE("doze: while all leave, an M that collides leaves what it has to the one who dozes") {
+  weft::run(
+      [] {
+        std::atomic<int> turns{0};
+        std::atomic<bool> over{false};
+        auto goes_on = [&](clock::duration limit) {
+          return stay_until([&, before = turns.load()] { return turns != before; }, limit);
+        };
+        neighbour other;
+        auto collides = weft::spawn([&] {
+          for (; !over; ++turns) {
+            here_is(rt::spoils::crumbs);  // otherwise the yield would end the doze
+            rt::M* m = rt::this_m();
+            m->collides = true;
+            m->p.load()->next_look.store(1, rt::relaxed);
+            weft::yield();
+          }
+        });
+        {
+          weft::no_preemption alone;
+          REQUIRE(goes_on(late));
+          {
+            doze_for dozing(doze::until_woken);
+            rt::sched.help_wanted.store(true, rt::relaxed);
+            other.over = true;
+            REQUIRE(stay_until([] { return rt::sched.dozer.load(rt::seq_cst) != nullptr; }));
+            CHECK(goes_on(late));
+            rt::sched.all_leave.store(true, rt::relaxed);
+            CHECK(stay_until([] { return rt::sched.idle_ps.load(rt::seq_cst) == 2; }));
+            CHECK_FALSE(goes_on(20ms));
+          }
+          CHECK(goes_on(late));
+        }
+        over = true;
+        collides.join();
+      },
+      {.procs = 3});
 }
 
 // D3. The test takes the dozer off without waking it. It must stay as it is, counted as spinning, until it is woken.

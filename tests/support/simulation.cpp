@@ -201,7 +201,7 @@ std::string simulation::all_sleep() {
     if (!dozer->help.is_away())
       return work_in_rings(crumbs_in_doze_) ? "a goroutine is queued, and somebody dozes" : "";
     // What is in the rings waits for the end of the doze.
-    const bool came_since = crumbs_in_doze_ == 0 && sched.global_size.load(relaxed) > dozer->left_behind;
+    const bool came_since = crumbs_in_doze_ == 0 && sched.global_size.load(relaxed) > sched.left_in_global.load(relaxed);
     return came_since ? "a goroutine was queued globally, and somebody stays away" : "";
   }
   if (look_at_queues() != queued::nothing) return "a goroutine is queued, a P idles, and everybody sleeps";

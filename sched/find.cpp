@@ -207,7 +207,8 @@ nanos tidy_timers() noexcept {
 P* recheck_queues(thief_takes* what) noexcept {
   const queued seen = look_at_queues();
   if (seen == queued::nothing) return nullptr;
-  if ((seen == queued::crumbs || sched.all_leave.load(relaxed)) && sched.dozer.load(seq_cst)) return nullptr;
+  const M* dozer = sched.dozer.load(seq_cst);
+  if (dozer && (seen == queued::crumbs || sched.all_leave_to.load(relaxed) == dozer)) return nullptr;
   if (seen == queued::crumbs && poller_is_wanted(forever) && some_m_idles()) {
     wakep(help::soon);  // that one may doze when this M sleeps in the poller
     if (!sched.out_of_threads.load(seq_cst)) return nullptr;
@@ -278,8 +279,8 @@ bool stays_away(M* m) noexcept {
 // (hence relaxed): if the other M begins to compute, descriptors wait for the end of the doze, S3 and P1.
 //
 // Where help was of no use lately, the dozer stays away (help_trial.cpp). The goroutines in rings are crumbs then.
-// Those that lay in the global queue when the M gave its P up are treated alike: they wait for D4, which comes after
-// the first sleep at whose end the P that runs is no longer quick.
+// Those that lay in the global queue when an M last gave its P up are treated alike: they wait for D4, which comes
+// after the first sleep at whose end the P that runs is no longer quick.
 //
 // Returns true if the M has a P again: there may be work.
 bool doze(M* m) noexcept {
@@ -289,12 +290,12 @@ bool doze(M* m) noexcept {
     M* nobody = nullptr;
     if (!sched.dozer.compare_exchange_strong(nobody, m, seq_cst, relaxed)) return false;  // D1
     barrier_to_who_is_alone();                                                            // S2b
-    sched.all_leave.store(away && m->help.is_of_all(), relaxed);
+    if (away && m->help.is_of_all()) sched.all_leave_to.store(m, relaxed);
     if (look_beyond_next(away ? sched.left_in_global.load(relaxed) : 0) != queued::work) {  // D2
       while (!m->parked.sleep_until(nanotime() + doze_time) && (stays_away(m) || all_serve_themselves()) &&
              may_doze(m)) {}
     }
-    sched.all_leave.store(false, relaxed);
+    if (sched.all_leave_to.load(relaxed) == m) sched.all_leave_to.store(nullptr, relaxed);
     M* me = m;
     if (!sched.dozer.compare_exchange_strong(me, nullptr, seq_cst, relaxed)) m->parked.sleep();  // D3
     m->parked.clear();
@@ -477,20 +478,22 @@ bool is_last_p() noexcept { return sched.idle_ps.load(relaxed) + 1 >= sched.proc
 
 // Ps collide at channels: does this one help? If not, or to find that out, m leaves what is ready here to the others,
 // by the global queue, and goes to doze. If there are more than one, they follow it: each M that collides leaves what
-// is ready at its P, and sleeps, until one P is left (help_trial.cpp). While the goroutines move, an M at S3 may see
-// them nowhere. That loses none, as m's own D4 or S3 follows. At that S3 m goes to sleep in spite of what it sees if
-// there is a dozer. The D3 of that dozer comes later in the single order of seq_cst operations, and its D4 sees that,
-// as with crumbs (steal.cpp). all_leave is no part of this: an M that reads it too early or too late finds no dozer,
-// or one whose D4 comes within a doze. Returns true if m must give its P up.
+// is ready at its P, and sleeps, until one P is left (help_trial.cpp); not necessarily one that collides. While the
+// goroutines move, an M at S3 may see them nowhere. That loses none: m's own D4 or S3 follows, or it looks for work as
+// a spinning M, if its P is the last. At that S3 m goes to sleep in spite of what it sees if the dozer is one that all
+// leave to. The D3 of that dozer comes later in the single order of seq_cst operations, and its D4 sees that, as with
+// crumbs (steal.cpp). all_leave_to is no part of this: it may be read too early or too late, but what is left is left
+// to an M that dozes. Returns true if m must give its P up.
 bool leaves(M* m, P* p) noexcept {
   m->collides = false;
   if (is_last_p()) return false;
   if (m->pins != 0 || poller_is_wanted(forever)) return false;  // it would not doze, or sleep
-  if (!sched.dozer.load(relaxed)) {
+  const M* dozer = sched.dozer.load(relaxed);
+  if (!dozer) {
     if (!m->help.may_leave(cpu_ticks()) || !m->help.leaves(work_done_now())) return false;
     if (!m->spinning.load(relaxed)) start_spinning(m);
     sched.help_wanted.store(true, relaxed);
-  } else if (!sched.all_leave.load(relaxed)) {
+  } else if (sched.all_leave_to.load(relaxed) != dozer) {
     return false;
   }
   lock_guard hold(sched.mutex);
@@ -507,7 +510,10 @@ G* sleep_without_p(M* m, P* p, after why, thief_takes* what) noexcept {
     lock_guard hold(sched.mutex);
     if (sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) return nullptr;
     if (G* g = why == after::nothing_was_found ? global_get(p, 0) : nullptr) return g;
-    if (why == after::its_work_was_left && is_last_p()) return nullptr;  // the others were faster
+    if (why == after::its_work_was_left && is_last_p()) {  // the others were faster
+      if (!m->spinning.load(relaxed)) start_spinning(m);
+      return nullptr;
+    }
     sched.left_in_global.store(sched.global_size.load(relaxed), relaxed);
     releasep(m);
     idle_p_put(p);  // S1

@@ -17,8 +17,8 @@
 //
 // If its help made less difference than `gain`, it is of no use. All this holds only while the other P runs so many
 // goroutines, or passes so many values from one to the next, that each takes a fraction of a microsecond, and no other
-// P runs. If a goroutine begins to compute, those behind it wait for the next look, for one doze or two. Where all were
-// tried out and one does not do as much, or some do not leave, no M tries that out again for some time.
+// P runs. If a goroutine begins to compute, those behind it wait for the next look, for one doze or two. A trial of all
+// is followed by no other for some time, whatever it leads to.
 //
 // "Staying away" is a longer doze, and the protocols do not know of it (find.cpp). A thread wakes the dozer at once
 // only for work that is not crumbs. So what is ready at the other P is declared to be crumbs. A poller that has a
@@ -42,9 +42,10 @@ constexpr std::uint64_t verdict_us = 20'000;     // how long a verdict holds; lo
 constexpr std::uint64_t longest_verdict = 16;    // times verdict_us
 constexpr std::uint32_t often = 3;               // dozes in a window
 constexpr std::uint64_t us_for_a_collision = 4;  // or less from one to the next: the Ps collide often
-constexpr std::uint64_t done_per_us = 4;         // or more, by each P that is quick
+constexpr std::uint64_t done_per_us = 4;         // or more, by each P that is quick, or by many together
 constexpr std::uint64_t us_for_a_goroutine = 5;  // or less, for each goroutine that a quick P runs
 constexpr double gain = 1.125;                   // so much is done with help, for 1 without, if it helps
+constexpr double gain_of_all = 1;                // the P that is left may do most of it, and not be in the others' way
 constexpr double same_rate = 0.75;
 constexpr std::uint32_t early_looks = 2;  // so many looks may come before all others have left
 constexpr std::uint32_t slow_looks = 2;   // one look may be at a thread that had lost its processor
@@ -162,7 +163,10 @@ bool help_trial::leaves(const work_done& now) noexcept {
   collided_ = now;
   const bool all = now.busy_ps > 2;
   if (d.ticks > ticks_of(too_long_us) || !collide || now.busy_ps < 2 || !d.is_quick(all ? 1 : 2)) return false;
-  if (all && now.at < sched.next_trial_of_all.load(relaxed)) return false;
+  if (all) {
+    if (now.at < sched.next_trial_of_all.load(relaxed)) return false;
+    sched.next_trial_of_all.store(now.at + ticks_of(verdict_us), relaxed);
+  }
   if (!all && phase_ == phase::of_no_use && now.at < until_) {  // the M was roused, and is still of no use
     began_ = now;
   } else {
@@ -206,7 +210,7 @@ bool help_trial::stays_away(const work_done& now) noexcept {
 
 void help_trial::judge(const work_done& now) noexcept {
   without_ = difference(began_, now).rate();
-  if (with_ >= without_ * gain) return comes_for_long(now);
+  if (with_ >= without_ * (of_all_ ? gain_of_all : gain)) return comes_for_long(now);
   holds_ = 0;
   until_ = now.at + ticks_of(verdict_us);
   begin(phase::of_no_use, now);

@@ -27,7 +27,7 @@ class help_trial {
 
   bool is_away() const noexcept { return phase_ != phase::helps; }
 
-  // True if all other Ms but one shall give their Ps up, too.
+  // Of an M that is away: true if all other Ms but one shall give their Ps up, too.
   bool is_of_all() const noexcept { return of_all_; }
 
   // Called when the M holds a P, and collides with others. leaves() is asked only if may_leave() is true: that costs

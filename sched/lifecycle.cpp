@@ -133,7 +133,7 @@ void reset() noexcept {
   sched.detached.clear();
   sched.detached_ms.store(0, relaxed);
   sched.dozer.store(nullptr, relaxed);
-  sched.all_leave.store(false, relaxed);
+  sched.all_leave_to.store(nullptr, relaxed);
   sched.left_in_global.store(0, relaxed);
   sched.next_trial_of_all.store(0, relaxed);
   sched.help_wanted.store(false, relaxed);

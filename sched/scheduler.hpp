@@ -83,7 +83,8 @@ struct scheduler {
   atomic<std::uint32_t> spinning{0};
   atomic<std::uint32_t> global_size{0};
   atomic<M*> dozer{nullptr};           // the thread that swaps it for null wakes that M (find.cpp)
-  atomic<bool> all_leave{false};       // the dozer wants to see what one P does alone (find.cpp: leaves)
+  // If this is the dozer: it wants to see what one P does alone, or has seen that this is enough (find.cpp: leaves).
+  atomic<const M*> all_leave_to{nullptr};
   atomic<bool> help_wanted{false};     // wakep was called for work since the dozer fell asleep
   atomic<bool> out_of_threads{false};  // a P idles because no thread was to be had for it; written under mutex
   atomic<bool> m_wanted{false};     // sysmon is to start an M, as the thread that wanted one may not; set under mutex

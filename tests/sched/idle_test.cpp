@@ -219,7 +219,7 @@ TEST_CASE("doze: while all leave, an M that collides leaves what it has to the o
             other.over = true;
             REQUIRE(stay_until([] { return rt::sched.dozer.load(rt::seq_cst) != nullptr; }));
             CHECK(goes_on(late));
-            rt::sched.all_leave.store(true, rt::relaxed);
+            rt::sched.all_leave_to.store(rt::sched.dozer, rt::relaxed);
             CHECK(stay_until([] { return rt::sched.idle_ps.load(rt::seq_cst) == 2; }));
             CHECK_FALSE(goes_on(20ms));
           }

@@ -313,8 +313,9 @@ bool run_empty_ones_until_left_alone() {
   return times == 60;
 }
 
-// Eight goroutines send through a channel what eight others receive, until `condition` holds, or `limit` has passed.
-bool meet_at_a_channel_until(const std::function<bool()>& condition, clock::duration limit) {
+// Eight goroutines send through a channel what eight others receive, until `condition` holds at so many looks in a row,
+// or `limit` has passed.
+bool meet_at_a_channel_until(const std::function<bool()>& condition, int looks, clock::duration limit) {
   weft::chan<int> c(128);
   std::atomic<bool> over{false};
   weft::wait_group senders, receivers;
@@ -326,7 +327,10 @@ bool meet_at_a_channel_until(const std::function<bool()>& condition, clock::dura
       while (c.recv()) {}
     });
   }
-  const bool held = weft::blocking([&] { return stay_until(condition, limit); });
+  const bool held = weft::blocking([&] {
+    return stay_until([&, in_a_row = 0]() mutable { return (in_a_row = condition() ? in_a_row + 1 : 0) == looks; },
+                      limit);
+  });
   over = true;
   senders.wait();
   c.close();
@@ -335,10 +339,10 @@ bool meet_at_a_channel_until(const std::function<bool()>& condition, clock::dura
 }
 
 // The same, again and again: the Ms may begin on one processor, and then they do not meet.
-bool meet_at_channels_until(const std::function<bool()>& condition) {
+bool meet_at_channels_until(const std::function<bool()>& condition, int looks) {
   constexpr int times = 20;
   for (int i = 0; i < times; ++i) {
-    if (meet_at_a_channel_until(condition, clock::duration(late) / times)) return true;
+    if (meet_at_a_channel_until(condition, looks, clock::duration(late) / times)) return true;
   }
   return false;
 }
@@ -369,10 +373,7 @@ TEST_CASE("help: of two Ps that meet at a channel all the time one leaves, for s
   weft::run(
       [] {
         for (int i = 0; i < 5; ++i) {
-          CHECK(meet_at_channels_until([looks = 0]() mutable {
-            looks = rt::sched.idle_ps.load(rt::relaxed) == 1 ? looks + 1 : 0;
-            return looks == 60;
-          }));
+          CHECK(meet_at_channels_until([] { return rt::sched.idle_ps.load(rt::relaxed) == 1; }, 60));
         }
       },
       {.procs = 2});
@@ -380,6 +381,7 @@ TEST_CASE("help: of two Ps that meet at a channel all the time one leaves, for s
 
 TEST_CASE("help: of four Ps that meet at a channel all the time one leaves, and wants others to follow") {
   if (is_sanitized()) return;
-  weft::run([] { CHECK(meet_at_channels_until([] { return rt::sched.all_leave_to.load(rt::relaxed) != nullptr; })); },
-            {.procs = 4});
+  weft::run(
+      [] { CHECK(meet_at_channels_until([] { return rt::sched.all_leave_to.load(rt::relaxed) != nullptr; }, 1)); },
+      {.procs = 4});
 }

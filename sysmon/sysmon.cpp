@@ -151,8 +151,8 @@ void check_dead_again() noexcept {
 // one after the other. If a thread hurries sysmon while it rests, the two rounds come when it has rested.
 class look_pauses {
  public:
-  void pause(nanos d) noexcept {
-    const nanos now = nanotime(), end = now + (std::exchange(hurried_, false) ? std::min(d, second_look) : d);
+  void pause(nanos now, nanos end) noexcept {
+    if (std::exchange(hurried_, false)) end = std::min(end, now + second_look);
     if (now < rested_) {
       const bool woken = sleep(sysmon_state::rests, std::min(end, rested_));
       if (woken || end <= rested_) return;
@@ -326,22 +326,22 @@ bool poll_if_nobody_did(nanos now) noexcept {
   return true;
 }
 
-nanos next_pause(nanos interval, const retaken& last) noexcept {
+// When the next round is due, if nothing else is before that.
+nanos next_round(nanos now, nanos interval, const retaken& last) noexcept {
   if (last.from_busy) interval = std::min(interval, pause_after_busy);
   if (sched.hogs.load(relaxed) != 0) interval = std::max(interval, pause_beside_hogs);
   // A goroutine that just lost its P may call weft in a moment, take an idle P, and keep a timer waiting.
-  if (all_idle() && !last.detached) return longest_pause;  // a P may be taken and get stuck
+  if (all_idle() && !last.detached) return now + longest_pause;  // a P may be taken and get stuck
   const bool io = anybody_waits_for_io();
   if (sched.idle_ps.load(relaxed) != 0) {
     const bool nobody_polls = io && sched.last_poll.load(relaxed) != 0;
-    return nobody_polls ? std::min(interval, overdue_slice) : interval;
+    return now + (nobody_polls ? std::min(interval, overdue_slice) : interval);
   }
   nanos timer = earliest_timer();
   if (timer != 0 || io || last.overdue) interval = std::min(interval, overdue_slice);
-  nanos now = nanotime();
-  nanos until = std::min(now + interval, last.next_look);
-  if (last.stuck && timer > now) until = std::min(until, saturating_add(timer, overdue_after));
-  return std::max(until - now, shortest_pause);
+  nanos at = std::min(now + interval, last.next_look);
+  if (last.stuck && timer > now) at = std::min(at, saturating_add(timer, overdue_after));
+  return std::max(at, now + shortest_pause);
 }
 
 // Runs here and not in the signal's handler: the dump may allocate, and it reads stacks that must not be resumed
@@ -381,12 +381,12 @@ void run_monitor() noexcept {
       interval = std::min(interval * 2, longest_pause);
     }
     // Until main begins all Ps idle, but that must not make the pause 10 ms.
-    const nanos pause = dispatched == before_main ? interval : next_pause(interval, last);
-    const nanos until_next =
-        std::min({next_forced_tick(), stacks.next_batch(), next_trace, promise_due()}) - nanotime();
-    between.pause(std::min(pause, std::max(until_next, shortest_pause)));
-    if (the_monitor.quit.load(seq_cst)) quit();
     nanos now = nanotime();
+    const nanos round = dispatched == before_main ? now + interval : next_round(now, interval, last);
+    const nanos due = std::min({next_forced_tick(), stacks.next_batch(), next_trace, promise_due()});
+    between.pause(now, std::min(round, std::max(due, now + shortest_pause)));
+    if (the_monitor.quit.load(seq_cst)) quit();
+    now = nanotime();
     std::uint64_t before = std::exchange(dispatched, all_dispatches());
     if ((before == dispatched && all_idle() && !nobody_helps() && !newcomers.shall_open()) ||
         sched.world_stopping.load(acquire)) {

@@ -4,7 +4,7 @@ import statistics
 from dataclasses import dataclass
 
 from harness.peers import NAMES
-from harness.rows import PEERS, ROWS
+from harness.rows import GROWTH, MANY, MOST_GROWTH, PEERS, ROWS
 
 BASE = "go"
 LIMIT = "limit"
@@ -276,6 +276,28 @@ def cpu_note(line):
     return f" (CPU time: {line.cpu_ratio:.2f})" if line.cpu_ratio is not None else ""
 
 
+def growth(all_lines, peers):
+    """A table of the costs that should not grow with the number of goroutines, timers or connections."""
+    at = {(x.row.workload, x.procs): x for x in all_lines if x.row.metric == "ns_per_op"}
+    body = []
+    for title, workloads in GROWTH.items():
+        for procs in sorted({x.procs for x in all_lines}):
+            known = [at.get((w, procs)) for w in workloads.values()]
+            for peer in ("weft", *peers):
+                cells = {n: x.cells.get(peer) if x else None for n, x in zip(workloads, known)}
+                medians = [c.median for c in cells.values() if c]
+                if len(medians) < 2:
+                    continue
+                times = medians[-1] / medians[0]
+                over = peer == "weft" and times > MOST_GROWTH
+                values = (quantity(c.median, "ns_per_op") if (c := cells.get(n)) else "" for n in MANY.values())
+                body.append([title, str(procs), peer, *values, f"**{times:.2f}**" if over else f"{times:.2f}"])
+    if not body:
+        return ""
+    text = f"*Times*: the time with most of them, divided by the time with 10^3. The target is {MOST_GROWTH}.\n"
+    return "\n".join(["### How cost grows\n", text, table(["", "P", "", *MANY.values(), "times"], body), ""])
+
+
 def failures(runs):
     return "\n".join(
         f"- {r['workload']}, {r['procs']} P, {r['peer']}: {r['error']}" for r in runs if "error" in r
@@ -334,6 +356,7 @@ def page(data):
             summary(all_lines, peers) + "\n",
             means(all_lines, peers) + "\n",
             losses(all_lines, peers),
+            growth(all_lines, peers),
             "### All\n",
             "In brackets: weft's value divided by the peer's.\n",
             table(head, body),

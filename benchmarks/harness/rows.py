@@ -40,6 +40,8 @@ def _group(name, *rows):
     return [replace(row, group=name) for row in rows]
 
 
+# How many goroutines or timers there are, where the cost of one operation among many is measured.
+MANY = {"_1k": "10^3", "_10k": "10^4", "_100k": "10^5", "_1m": "10^6"}
 CONNECTIONS = {"": "1 connection", "_64": "64 connections", "_1k": "1000 connections", "_10k": "10^4 connections"}
 
 
@@ -100,6 +102,12 @@ ROWS = [
         Row("sleepers_short", "1000 goroutines sleep 5 to 12 ms: late, p99", metric="p99_ns"),
     ),
     *_group(
+        "growth",
+        *(Row("yield" + at, f"yield, {n} goroutines") for at, n in MANY.items()),
+        *(Row("ask" + at, f"one of {n} goroutines that wait is asked, and answers") for at, n in MANY.items()),
+        *(Row("reset" + at, f"one of {n} timers is set anew") for at, n in MANY.items()),
+    ),
+    *_group(
         "lateness and idling",
         Row("late_50us", "sleep 50 us: late, p50", metric="p50_ns", at_most=15e3),
         Row("late_50us", "sleep 50 us: late, p99", metric="p99_ns"),
@@ -133,10 +141,22 @@ ROWS = [
     ),
 ]
 
+# Costs that should not grow: what is counted, and the workloads for each number of it. The target is weft's time with
+# the greatest number, at most so many times its time with the least.
+MOST_GROWTH = 1.5
+GROWTH = {
+    "yield, of so many goroutines": {n: "yield" + at for at, n in MANY.items()},
+    "ask one of so many goroutines": {n: "ask" + at for at, n in MANY.items()},
+    "set anew one of so many timers": {n: "reset" + at for at, n in MANY.items()},
+    "echo, of so many connections": {"10^3": "echo_1k", "10^4": "echo_10k"},
+    "HTTP, of so many connections": {"10^3": "http_1k", "10^4": "http_10k"},
+}
+
 WORKLOADS = list(dict.fromkeys(row.workload for row in ROWS))
 # The workloads that `quick` leaves out, since they take long, are much like another one, or say something else when
 # they are small.
 SLOW = {
+    *(name for family in GROWTH.values() for name in family.values()),
     "wait_group",
     "roundtrip_threads",
     "timer_stop_1m",
@@ -151,9 +171,5 @@ SLOW = {
     "hogs_echo",
     "hogs_many",
     "idle",
-    "echo_1k",
-    "echo_10k",
     "http_64",
-    "http_1k",
-    "http_10k",
 }

@@ -172,6 +172,30 @@ class Page(unittest.TestCase):
         page = report.page(data(runs("idle", 1, weft=[{"cpu_ns_per_op": 5}], go=[{"cpu_ns_per_op": 0}])))
         self.assertEqual(cells(page, "idle for 1 s with 1000 parked: CPU", 1)["weft/go"], "")
 
+    def test_growth_is_from_the_least_number_to_the_greatest(self):
+        page = report.page(
+            data(
+                runs("yield_1k", 1, weft=[10], go=[100], boost_fiber=[50]),
+                runs("yield_100k", 1, weft=[14], go=[400], boost_fiber=[500]),
+                runs("yield_1m", 1, weft=[16], go=[100]),
+                runs("echo_1k", 2, weft=[1000]),
+                runs("echo_10k", 2, weft=[1500]),
+                runs("reset_1k", 1, weft=[10]),
+            )
+        )
+        lines = [[c.strip() for c in x.strip("|").split("|")] for x in page.splitlines() if ", of so many" in x]
+        self.assertEqual([x[:3] for x in lines if x[0].startswith("yield")], [
+            ["yield, of so many goroutines", "1", "weft"],
+            ["yield, of so many goroutines", "1", "go"],
+            ["yield, of so many goroutines", "1", "boost.fiber"],
+        ])
+        self.assertEqual(lines[0][3:], ["10 ns", "", "14 ns", "16 ns", "**1.60**"])
+        self.assertEqual([x[-1] for x in lines[1:]], ["1.00", "10.00", "1.50"])
+        self.assertNotIn("set anew one of so many timers", page)
+
+    def test_without_growth_nothing_is_said_of_it(self):
+        self.assertNotIn("How cost grows", report.page(data(runs("yield", 1, weft=[10], go=[100]))))
+
     def test_two_commits(self):
         page = report.comparison(data(runs("yield", 1, old=[10], new=[5]), command="compare", peers=("old", "new")))
         self.assertEqual(cells(page, YIELD, 1)["new/old"], "0.50")
@@ -181,6 +205,9 @@ class Rows(unittest.TestCase):
     def test_titles_are_unique(self):
         titles = [r.title for r in rows.ROWS]
         self.assertEqual(len(titles), len(set(titles)))
+
+    def test_what_grows_exists(self):
+        self.assertLessEqual({w for family in rows.GROWTH.values() for w in family.values()}, set(rows.WORKLOADS))
 
     def test_what_is_slow_exists(self):
         self.assertLessEqual(rows.SLOW, set(rows.WORKLOADS))

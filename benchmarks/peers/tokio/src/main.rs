@@ -9,6 +9,7 @@ mod job;
 mod channels;
 mod echo;
 mod forkjoin;
+mod growth;
 mod hogs;
 mod http;
 mod idle;
@@ -30,6 +31,7 @@ const ALL: &[&[Workload]] = &[
     channels::HERE,
     echo::HERE,
     forkjoin::HERE,
+    growth::HERE,
     hogs::HERE,
     http::HERE,
     idle::HERE,

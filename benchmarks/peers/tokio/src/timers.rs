@@ -15,7 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::job::{Job, Random, Workload};
 
-const HOUR: Duration = Duration::from_secs(3600);
+pub const HOUR: Duration = Duration::from_secs(3600);
 
 async fn arm(mut timer: Pin<&mut Sleep>) {
     poll_fn(|cx| {
@@ -66,7 +66,7 @@ async fn reset(j: &mut Job) {
     }).await);
 }
 
-async fn far_timers(n: usize) -> Vec<Pin<Box<Sleep>>> {
+pub async fn far_timers(n: usize) -> Vec<Pin<Box<Sleep>>> {
     let mut random = Random(1);
     let mut timers = Vec::with_capacity(n);
     for _ in 0..n {

@@ -62,9 +62,10 @@ std::uint64_t pack(poll_desc* pd, std::uint32_t tag) noexcept {
 int wait_for_events(epoll_event* events, nanos delay) noexcept {
   poller& p = the_poller;
 #ifdef SYS_epoll_pwait2
-  if (!p.no_pwait2.load(relaxed)) {
+  // Not for a poll that does not block: with a time limit, even of 0, this call takes 100 ns more than epoll_pwait.
+  if (delay > 0 && !p.no_pwait2.load(relaxed)) {
     timespec ts{static_cast<time_t>(delay / second), static_cast<long>(delay % second)};
-    long n = ::syscall(SYS_epoll_pwait2, p.epoll_fd, events, batch, delay < 0 ? nullptr : &ts, nullptr, 0);
+    long n = ::syscall(SYS_epoll_pwait2, p.epoll_fd, events, batch, &ts, nullptr, 0);
     if (n >= 0) return static_cast<int>(n);
     if (errno == EINTR) return -EINTR;
     // The kernel does not know the call, or this process may not use it.
@@ -73,9 +74,9 @@ int wait_for_events(epoll_event* events, nanos delay) noexcept {
 #endif
   // Old kernels take whole milliseconds. Rounded up, so that nothing wakes early.
   int ms = delay < 0 ? -1 : static_cast<int>(std::min<nanos>((delay + millisecond - 1) / millisecond, INT_MAX));
-  int n = ::epoll_wait(p.epoll_fd, events, batch, ms);
-  if (n >= 0) return n;
-  if (errno != EINTR) descriptors_are_gone("epoll_wait", p.epoll_fd, errno);
+  long n = ::syscall(SYS_epoll_pwait, p.epoll_fd, events, batch, ms, nullptr, 0);
+  if (n >= 0) return static_cast<int>(n);
+  if (errno != EINTR) descriptors_are_gone("epoll_pwait", p.epoll_fd, errno);
   return -EINTR;
 }
 

@@ -78,7 +78,9 @@ long futex(const std::uint32_t* word, int op, std::uint32_t value, const timespe
 }
 
 // A write to any descriptor wakes all that sleep here. Those for which nothing is ready go on sleeping.
-long epoll_wait_until(int fd, epoll_event* events, int most, rt::nanos deadline) {
+long epoll_wait_until(const long* arguments, rt::nanos deadline) {
+  const int fd = static_cast<int>(arguments[0]), most = static_cast<int>(arguments[2]);
+  auto* events = reinterpret_cast<epoll_event*>(arguments[1]);
   for (;;) {
     rt::interleave_point();
     interleaving::show_stores();
@@ -337,11 +339,13 @@ long __wrap_syscall(long number, ...) {
     case SYS_futex:
       return test::futex(reinterpret_cast<std::uint32_t*>(a[0]), static_cast<int>(a[1]),
                          static_cast<std::uint32_t>(a[2]), reinterpret_cast<timespec*>(a[3]));
-    case SYS_epoll_pwait2: {
-      auto* t = reinterpret_cast<timespec*>(a[3]);
-      return test::epoll_wait_until(static_cast<int>(a[0]), reinterpret_cast<epoll_event*>(a[1]),
-                                    static_cast<int>(a[2]), t ? interleaving::now() + test::to_nanos(*t) : rt::forever);
+    case SYS_epoll_pwait: {
+      const int ms = static_cast<int>(a[3]);
+      if (ms > 0) std::abort();  // only where the kernel has no epoll_pwait2
+      return test::epoll_wait_until(a, ms == 0 ? interleaving::now() : rt::forever);
     }
+    case SYS_epoll_pwait2:
+      return test::epoll_wait_until(a, interleaving::now() + test::to_nanos(*reinterpret_cast<timespec*>(a[3])));
     case SYS_membarrier:
       rt::interleave_point();
       interleaving::show_all_stores();

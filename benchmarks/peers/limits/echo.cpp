@@ -22,7 +22,7 @@ constexpr std::size_t message_size = 64;
 
 void send_message(int fd) {
   std::array<char, message_size> buffer{};
-  check(static_cast<int>(write(fd, buffer.data(), buffer.size())));
+  check(static_cast<int>(send(fd, buffer.data(), buffer.size(), MSG_NOSIGNAL)));
 }
 
 // Opens a connection and returns its ends: client, server.
@@ -68,7 +68,8 @@ void echo_on(bench::job& j, std::size_t wanted, std::size_t messages) {
         int fd = static_cast<int>(events[i].data.u64 >> 1);
         bool is_client = events[i].data.u64 & 1;
         std::array<char, message_size> buffer;
-        if (read(fd, buffer.data(), buffer.size()) != message_size) throw std::runtime_error("a message came in parts");
+        if (recv(fd, buffer.data(), buffer.size(), 0) != message_size)
+          throw std::runtime_error("a message came in parts");
         if (is_client && --to_receive == 0) break;
         if (is_client && to_send == 0) continue;
         if (is_client) --to_send;

@@ -79,9 +79,7 @@ void begin_in_place(thread_state* ts, G* from, G* to) noexcept {
   ts->g = to;
   *ts->exceptions = {};
   *ts->errno_location = 0;
-  float_control here;
-  here.read_here();
-  if (!(to->floating == here)) to->floating.set_here();
+  to->floating.set_here();  // even if it is set already: to ask takes stmxcsr, which takes longer
 }
 
 void* reserve_closure(G* g, std::size_t size, std::size_t align) noexcept {

@@ -70,7 +70,6 @@ struct float_control {
   void read_here() noexcept {}
   void set_here() const noexcept {}
 #endif
-  bool operator==(const float_control&) const noexcept = default;
 };
 
 using wait_ticket = std::uint64_t;

@@ -29,11 +29,12 @@ void roundtrip(bench::job& j, std::size_t count, bool on_threads) {
 // One operation: a value from one of `pairs` producers to one of as many consumers.
 void through_buffer(bench::job& j, std::size_t pairs) {
   j.measure(j.count(2'000'000, pairs), [pairs](std::size_t n) {
+    const std::size_t each = n / pairs;
     weft::chan<int> c(128);
     weft::wait_group producers, consumers;
     for (std::size_t p = 0; p < pairs; ++p) {
       producers.go([=] {
-        for (std::size_t i = 0; i < n / pairs; ++i) c.send(1);
+        for (std::size_t i = 0; i < each; ++i) c.send(1);
       });
       consumers.go([=] {
         int v = 0;

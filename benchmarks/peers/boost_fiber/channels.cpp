@@ -24,11 +24,12 @@ void roundtrip(bench::job& j) {
 
 void through_buffer(bench::job& j, std::size_t pairs) {
   j.measure(j.count(2'000'000, pairs), [pairs](std::size_t n) {
+    const std::size_t each = n / pairs;
     boost::fibers::buffered_channel<int> c(128);  // holds one value fewer than that
     std::vector<boost::fibers::fiber> producers, consumers;
     for (std::size_t p = 0; p < pairs; ++p) {
       producers.push_back(bench::start([&] {
-        for (std::size_t i = 0; i < n / pairs; ++i) c.push(1);
+        for (std::size_t i = 0; i < each; ++i) c.push(1);
       }));
       consumers.push_back(bench::start([&] {
         int v = 0;

@@ -39,6 +39,7 @@ var sink int
 
 func throughBuffer(j *job, pairs int) {
 	j.measure(j.count(2_000_000, pairs), func(n int) {
+		each := n / pairs
 		c := make(chan int, 128)
 		var producers, consumers sync.WaitGroup
 		producers.Add(pairs)
@@ -46,7 +47,7 @@ func throughBuffer(j *job, pairs int) {
 		for p := 0; p < pairs; p++ {
 			go func() {
 				defer producers.Done()
-				for i := 0; i < n/pairs; i++ {
+				for i := 0; i < each; i++ {
 					c <- 1
 				}
 			}()

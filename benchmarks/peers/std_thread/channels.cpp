@@ -22,6 +22,7 @@ void roundtrip(bench::job& j) {
 
 void through_buffer(bench::job& j, std::size_t pairs) {
   j.measure(j.count(400'000, pairs), [pairs](std::size_t n) {
+    const std::size_t each = n / pairs;
     bench::queue<int> c(128);
     std::vector<std::thread> consumers;
     for (std::size_t p = 0; p < pairs; ++p) {
@@ -30,7 +31,7 @@ void through_buffer(bench::job& j, std::size_t pairs) {
       });
     }
     bench::in_threads(pairs, [&] {
-      for (std::size_t i = 0; i < n / pairs; ++i) c.push(1);
+      for (std::size_t i = 0; i < each; ++i) c.push(1);
     });
     c.close();
     for (auto& t : consumers) t.join();

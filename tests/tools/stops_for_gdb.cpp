@@ -24,11 +24,13 @@ __attribute__((noinline)) void running_here() {
 }  // namespace
 
 int main(int argc, char**) {
-  return weft::run([&] {
-    weft::go({.name = "parked"}, [] { parked_here(); });
-    weft::yield();
-    weft::task<void> t = weft::spawn({.name = "runner"}, [] { running_here(); });
-    t.join();
-    if (argc > 1) std::abort();
-  });
+  return weft::run(
+      [&] {
+        weft::go({.name = "parked"}, [] { parked_here(); });
+        weft::yield();
+        weft::task<void> t = weft::spawn({.name = "runner"}, [] { running_here(); });
+        t.join();
+        if (argc > 1) std::abort();
+      },
+      {.procs = 1});  // or the parked one might be stolen, and begin after the runner
 }

@@ -62,7 +62,7 @@ std::uint64_t pack(poll_desc* pd, std::uint32_t tag) noexcept {
 int wait_for_events(epoll_event* events, nanos delay) noexcept {
   poller& p = the_poller;
 #ifdef SYS_epoll_pwait2
-  // Not for a poll that does not block: with a time limit, even of 0, this call takes 100 ns more than epoll_pwait.
+  // Only for a wait with a time limit: with one, even of 0, this call takes 100 ns more than epoll_pwait.
   if (delay > 0 && !p.no_pwait2.load(relaxed)) {
     timespec ts{static_cast<time_t>(delay / second), static_cast<long>(delay % second)};
     long n = ::syscall(SYS_epoll_pwait2, p.epoll_fd, events, batch, &ts, nullptr, 0);

@@ -1,9 +1,9 @@
-// What one operation costs among 10^3 to 10^6 goroutines or timers. All of them exist before the clock starts.
+// What one operation costs among 10^3 to 10^6 goroutines (timers: timers.cpp). All of them exist before the clock
+// starts.
 #include <weft/chan.hpp>
 #include <weft/go.hpp>
 #include <weft/runtime.hpp>
 #include <weft/sync.hpp>
-#include <weft/time.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -14,11 +14,9 @@
 
 namespace {
 
-using namespace std::chrono_literals;
-
 // One operation: a goroutine gives way to the next.
 void take_turns(bench::job& j, std::size_t goroutines) {
-  const std::size_t each = std::max<std::size_t>(1, j.count(8'000'000) / goroutines);
+  const std::size_t each = j.count(8'000'000, goroutines) / goroutines;
   std::atomic<std::size_t> begun{0}, done{0};
   std::atomic<bool> start{false}, end{false};
   weft::chan<void> gate;  // nobody takes turns with the spawner
@@ -67,20 +65,6 @@ void ask(bench::job& j, std::size_t goroutines) {
   for (auto& q : questions) q.close();
 }
 
-// One operation: a timer that is far from due is set to another time. Which one is next is random.
-void reset_timers(bench::job& j, std::size_t timers) {
-  std::minstd_rand random(1);
-  auto far = [&] { return 1h + random() % 1'000'000 * 1us; };
-  std::vector<weft::func_timer> all;
-  all.reserve(timers);
-  for (std::size_t i = 0; i < timers; ++i) all.push_back(weft::after_func(far(), [] {}));
-  std::shuffle(all.begin(), all.end(), random);
-  j.measure(j.count(2'000'000), [&](std::size_t n) {
-    for (std::size_t i = 0; i < n; ++i) all[i % timers].reset(far());
-  });
-  for (auto& t : all) t.stop();
-}
-
 const bench::workloads here{
     {"yield_1k", [](bench::job& j) { take_turns(j, 1000); }},
     {"yield_10k", [](bench::job& j) { take_turns(j, 10'000); }},
@@ -90,10 +74,6 @@ const bench::workloads here{
     {"ask_10k", [](bench::job& j) { ask(j, 10'000); }},
     {"ask_100k", [](bench::job& j) { ask(j, 100'000); }},
     {"ask_1m", [](bench::job& j) { ask(j, 1'000'000); }},
-    {"reset_1k", [](bench::job& j) { reset_timers(j, 1000); }},
-    {"reset_10k", [](bench::job& j) { reset_timers(j, 10'000); }},
-    {"reset_100k", [](bench::job& j) { reset_timers(j, 100'000); }},
-    {"reset_1m", [](bench::job& j) { reset_timers(j, 1'000'000); }},
 };
 
 }  // namespace

@@ -56,11 +56,13 @@ void after_func_reset(bench::job& j) {
   });
 }
 
+std::chrono::microseconds far(std::minstd_rand& random) { return 1h + random() % 1'000'000 * 1us; }
+
 std::vector<weft::func_timer> far_timers(std::size_t n) {
   std::minstd_rand random(1);
   std::vector<weft::func_timer> timers;
   timers.reserve(n);
-  for (std::size_t i = 0; i < n; ++i) timers.push_back(weft::after_func(1h + random() % 1'000'000 * 1us, [] {}));
+  for (std::size_t i = 0; i < n; ++i) timers.push_back(weft::after_func(far(random), [] {}));
   return timers;
 }
 
@@ -79,6 +81,17 @@ void stop_1m(bench::job& j) {
   j.measure_once(n, [&] {
     for (auto& t : timers) t.stop();
   });
+}
+
+// One operation: one of many timers is set to another time, which is far off, too. Which one is next is random.
+void reset_among(bench::job& j, std::size_t n) {
+  auto timers = far_timers(n);
+  std::minstd_rand random(2);
+  std::shuffle(timers.begin(), timers.end(), random);
+  j.measure(j.count(2'000'000), [&](std::size_t ops) {
+    for (std::size_t i = 0; i < ops; ++i) timers[i % n].reset(far(random));
+  });
+  for (auto& t : timers) t.stop();
 }
 
 // One operation: a function, from its after_func() until it has run. All are due within 1 ms.
@@ -169,6 +182,10 @@ const bench::workloads here{
     {"late_200us", [](bench::job& j) { lateness(j, 200us); }},
     {"late_1ms", [](bench::job& j) { lateness(j, 1ms); }},
     {"late_5ms", [](bench::job& j) { lateness(j, 5ms); }},
+    {"reset_1k", [](bench::job& j) { reset_among(j, 1000); }},
+    {"reset_10k", [](bench::job& j) { reset_among(j, 10'000); }},
+    {"reset_100k", [](bench::job& j) { reset_among(j, 100'000); }},
+    {"reset_1m", [](bench::job& j) { reset_among(j, 1'000'000); }},
     {"timer_create_stop", create_stop},
     {"timer_reset", reset},
     {"after_func_stop", after_func_stop},

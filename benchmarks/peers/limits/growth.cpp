@@ -1,11 +1,9 @@
-// The caches' part in the cost of one operation among many (weft/growth.cpp): bare switches among as many stacks of a
-// page each, and for a timer a look at the clock and an atomic operation on memory that is used in random order.
+// The caches' part in the cost of one operation among many goroutines (weft/growth.cpp): bare switches among as many
+// stacks of a page each.
 #include <boost/context/detail/fcontext.hpp>
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <atomic>
-#include <memory>
 #include <random>
 #include <stdexcept>
 #include <vector>
@@ -95,18 +93,6 @@ void ask(bench::job& j, std::size_t n) {
   });
 }
 
-void reset_timers(bench::job& j, std::size_t n) {
-  struct alignas(64) timer {
-    std::atomic<std::uint64_t> due{0};
-  };
-  std::vector<std::unique_ptr<timer>> timers(n);
-  for (auto& t : timers) t = std::make_unique<timer>();
-  std::shuffle(timers.begin(), timers.end(), std::minstd_rand(2));
-  j.measure(j.count(2'000'000), [&](std::size_t ops) {
-    for (std::size_t i = 0; i < ops; ++i) timers[i % n]->due.exchange(static_cast<std::uint64_t>(bench::now_ns()));
-  });
-}
-
 const bench::workloads here{
     {"yield_1k", [](bench::job& j) { take_turns(j, 1000); }},
     {"yield_10k", [](bench::job& j) { take_turns(j, 10'000); }},
@@ -116,10 +102,6 @@ const bench::workloads here{
     {"ask_10k", [](bench::job& j) { ask(j, 10'000); }},
     {"ask_100k", [](bench::job& j) { ask(j, 100'000); }},
     {"ask_1m", [](bench::job& j) { ask(j, 1'000'000); }},
-    {"reset_1k", [](bench::job& j) { reset_timers(j, 1000); }},
-    {"reset_10k", [](bench::job& j) { reset_timers(j, 10'000); }},
-    {"reset_100k", [](bench::job& j) { reset_timers(j, 100'000); }},
-    {"reset_1m", [](bench::job& j) { reset_timers(j, 1'000'000); }},
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ struct Turns {
 }
 
 async fn take_turns(j: &mut Job, tasks: usize) {
-    let each = (j.count(8_000_000, 1) / tasks).max(1);
+    let each = j.count(8_000_000, tasks) / tasks;
     let turns = Arc::new(Turns::default());
     let all = TaskTracker::new();
     for _ in 0..tasks {

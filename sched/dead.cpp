@@ -1,7 +1,8 @@
 // The deadlock check: a program is dead if every M sleeps, and nothing that weft knows of can wake one.
 //
 // The check keeps silent while anything else could wake an M: an armed timer, a descriptor that is waited for, a
-// goroutine in blocking() (its M does not sleep on a note), a signal channel, or a thread that weft did not start.
+// goroutine in blocking() (its M does not sleep on a note), a signal channel, a function that is called at each forced
+// tick, or a thread that weft did not start.
 
 #include "runtime/sanitizer.hpp"
 #include "sched/lifecycle.hpp"
@@ -33,7 +34,7 @@ void check_dead() noexcept {
   if (static_cast<std::int32_t>(sched.live_ms) > asleep) return;
   if (sched.global_size.load(relaxed) != 0 || newcomers_aside() != 0) return;
   if (sched.main.load(acquire) != main_state::runs) return;  // the first M begins before main does
-  if (anybody_waits_for_io() || sched.external_sources.load(relaxed) != 0) return;
+  if (anybody_waits_for_io() || sched.external_sources.load(relaxed) != 0 || sched.tick_hook.load(relaxed)) return;
   for (std::uint32_t i = 0; i < sched.procs.load(relaxed); ++i) {
     P* p = sched.all_ps[i].load(relaxed);
     if (p->timers.wake_when() != 0 || !p->runq.empty() || p->status.load(relaxed) != p_status::idle) return;

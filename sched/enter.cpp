@@ -62,6 +62,14 @@ M* regain_p(M* m) noexcept {
   return p ? m : give_way(m);
 }
 
+// The stop that m was asked for is over. Another one may have begun by now; it raises the bit under the lock, and must
+// not lose it.
+void take_back_stop(M* m) noexcept {
+  lock_guard hold(sched.mutex);
+  if (sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) return;
+  m->requests.fetch_and(~request::stop, relaxed);
+}
+
 }  // namespace
 
 M* leave_thread(M* m) noexcept {
@@ -109,7 +117,7 @@ M* enter_slow(M* m) noexcept {
       continue;
     }
     if (r & request::stop && !sched.world_stopping.load(acquire)) {
-      m->requests.fetch_and(~request::stop, relaxed);
+      take_back_stop(m);
       continue;
     }
     until_all_are_aware(m);

@@ -259,7 +259,7 @@ void see_to_deadline(cancel_node* n) noexcept {
   cancel_node* t = n->timed;
   if (!t) return;
   std::uint64_t run = number_of_run(), set_in = t->timer_run.load(rt::relaxed);
-  if (set_in == run || t->is_cancelled()) return;
+  if ((run != 0 && set_in == run) || t->is_cancelled()) return;
   std::int64_t left = t->deadline - rt::nanotime();
   if (left <= 0) return cancel(t, cancel_state::timed_out, nullptr);
   if (run == 0 || !t->timer_run.compare_exchange_strong(set_in, run, rt::relaxed, rt::relaxed)) return;

@@ -38,7 +38,8 @@ struct options {
   // as 1 ms.
   detail::any_duration force_tick_period = std::chrono::minutes(2);
   // If every goroutine is asleep and nothing can wake one: report that and exit with code 2. A timer does not count if
-  // nobody waits for its channel, and neither does a sleep or a timer that lasts for ever.
+  // nobody waits for its channel, and neither does a sleep or a timer that lasts for ever. A function of on_forced_tick
+  // counts, since it may wake a goroutine.
   bool deadlock_check = true;
   // SIGQUIT prints every goroutine and exits with code 2, unless an io::signal_channel receives it. False: the signal's
   // disposition is untouched.

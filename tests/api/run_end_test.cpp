@@ -90,6 +90,46 @@ TEST_CASE("run() ends: a thread whose turn to read a goroutine has") {
   c.client.close();
 }
 
+TEST_CASE("run() ends: a socket that a goroutine was about to close is open, and others can close it",
+          "[leaves-threads]") {
+  struct state {
+    connection c;
+    std::atomic<bool> computes{false}, over{false}, closes{false};
+  };
+  auto s = std::make_shared<state>();
+  std::unique_ptr<caller> first, second;
+  auto read = [s](std::error_code& ec) {
+    char byte;
+    s->c.client.read({&byte, 1}, ec);
+  };
+  weft::run(
+      [&] {
+        s->c = connection::make();
+        weft::go([s] {
+          s->computes = true;
+          while (!s->over) {}
+          s->closes = true;
+          s->c.client.close();
+        });
+        while (!s->computes) weft::yield();
+        first = std::make_unique<caller>(read);
+        weft::sleep(20ms);
+        second = std::make_unique<caller>(read);
+        weft::sleep(20ms);
+      },
+      {.procs = 2, .shutdown_grace = 0s});
+  s->over = true;
+  for (int i = 0; i < 5000 && !s->closes; ++i) ::usleep(1000);
+  REQUIRE(s->closes);
+  ::usleep(5'000);
+  CHECK(first->result() == std::errc::operation_canceled);
+  CHECK(second->result() == std::errc::operation_canceled);
+  CHECK(s->c.client.is_open());
+  s->c.client.close();
+  char byte;
+  CHECK(::recv(s->c.server.native_handle(), &byte, 1, 0) == 0);
+}
+
 TEST_CASE("run() ends: a thread whose turn to accept a thread has") {
   static tcp_listener l;
   std::unique_ptr<caller> first, second;

@@ -6,7 +6,7 @@
 
 int main() {
   using namespace std::chrono_literals;
-  return weft::run([] {
+  auto main = [] {
     weft::chan<int> c;
     weft::after(20ms).recv();  // a timer
 
@@ -40,6 +40,10 @@ int main() {
     });
     if (weft::io::wait_readable(fds[0])) return 2;
     weft::sleep(5ms);
+
+    weft::on_forced_tick([=] { (void)c.try_send(1); });
+    c.recv();
     return 0;
-  });
+  };
+  return weft::run(main, {.force_tick_period = 20ms});
 }

@@ -8,6 +8,7 @@
 #include "sched/preempt.hpp"
 #include "sched/proc.hpp"
 #include "sched/syscall.hpp"
+#include "sched/world.hpp"
 #include "tests/support/catch.hpp"
 
 #include <weft/weft.hpp>
@@ -642,6 +643,59 @@ TEST_CASE("simulation: the number of Ps changes") {
               }
               w.wait();
             }) == "");
+  }
+}
+
+// As sysmon does, which has little patience with goroutines in no_preemption. Checks that the second stop has reached
+// all, although the first one was given up a moment before.
+void stop_twice(simulation& s) {
+  namespace rt = weft::rt;
+  if (!rt::sched.running.load(rt::relaxed) || !rt::sched.world.try_acquire_lock()) return;
+  for (int i = 0; i < 2; ++i) {
+    rt::stop_the_world(rt::nanotime() + s.up_to(20 * microsecond));
+    {
+      rt::lock_guard hold(rt::sched.mutex);
+      const bool ends = rt::sched.shutting_down.load(rt::relaxed) || !rt::sched.world_stopping.load(rt::relaxed);
+      for (rt::M* m : rt::sched.all_ms) {
+        if (ends || !m->p.load(rt::relaxed)) continue;
+        interleaving::check(m->requests.load(rt::relaxed) & rt::request::stop, "an M does not know of the stop");
+      }
+    }
+    rt::start_the_world();
+  }
+  rt::sched.world.release_lock();
+}
+
+TEST_CASE("simulation: a stop that comes right after one that was given up") {
+  for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
+    INFO("seed " << seed);
+    simulation s(seed);
+    bool over = false;
+    s.add_weft([&] {
+      weft::wait_group w;
+      for (int i = 0; i < 2; ++i) {
+        w.go([&] {
+          chan<int> own(1);
+          for (int k = 0; k < 5; ++k) {
+            weft::no_preemption keep;
+            for (int n = 0; n < 10; ++n) {
+              own.send(n);
+              own.recv();
+              if (s.one_in(4)) simulation::compute(s.up_to(10 * microsecond));
+            }
+          }
+        });
+      }
+      w.wait();
+      over = true;
+    });
+    s.add([&] {
+      while (!over) {
+        simulation::compute(s.up_to(5 * microsecond));
+        stop_twice(s);
+      }
+    });
+    REQUIRE(s.run() == "");
   }
 }
 

@@ -114,19 +114,23 @@ void descriptor::drop(descriptor* d) noexcept {
   d->end_life();
 }
 
+// A goroutine may be stopped for good as it enters the runtime, at the end of its run(). So it enters before the socket
+// is marked closed, and not again before the socket is closed, or whoever leaves last will close it.
 bool descriptor::close(bool keep_open) noexcept {
-  if (!mutex.close(keep_open)) return false;
-  if (path && !keep_open) path->remove();
+  bool last;
   {
     rt::runtime_scope scope;
+    if (!mutex.close(keep_open)) return false;
+    if (path && !keep_open) path->remove();
     rt::g_list woken;
     rt::poll_evict(pd, woken);
     while (rt::G* g = woken.pop_front()) {
       if (g->claim(rt::no_ticket)) rt::ready(g);
     }
+    lives_.fetch_add(1, rt::relaxed);  // the closer's own, while it waits
+    last = mutex.exit() == leave::last;
   }
-  lives_.fetch_add(1, rt::relaxed);  // the closer's own, while it waits
-  if (mutex.exit() == leave::last) {
+  if (last) {
     retire();
   } else {
     wait_until_retired();

@@ -20,8 +20,9 @@ constexpr std::uint32_t hogs_per_p = 6;
 // From this many on, a newcomer that computes makes all others wait, not only the suspects, unless its kind was suspect
 // already.
 constexpr std::uint32_t most_hogs_per_p = 2 * hogs_per_p;
-// The wait after a newcomer that computes gets longer each time, up to this.
-constexpr nanos longest_wait = second;
+// After a newcomer that computes, the next one waits for this time for each hogs_per_p on each P, but not longer than
+// longest_wait.
+constexpr nanos turn = 10 * millisecond, longest_wait = second;
 // A newcomer that has lost its P is held to compute if it uses the processor for `computes_for` after that, or if it
 // has been on trial for `longest_trial`.
 constexpr nanos computes_for = 200 * microsecond;
@@ -34,6 +35,10 @@ constexpr nanos look_for_threads = 10 * millisecond;
 
 bool too_many_compute(std::uint32_t per_p) noexcept {
   return sched.hogs.load(relaxed) >= per_p * sched.procs.load(relaxed);
+}
+
+nanos wait_behind_hogs() noexcept {
+  return std::min(longest_wait, turn * sched.hogs.load(relaxed) / (hogs_per_p * sched.procs.load(relaxed)));
 }
 
 // True if nearly max_threads threads are held by goroutines that compute or block. The last ones are for goroutines
@@ -98,9 +103,8 @@ void gate::look(nanos now, bool took, const defendant& d, bool turn) noexcept {
     const void* kind = std::exchange(on_trial_, {}).kind;
     if (v == verdict::computes) {
       bool surprise = suspect(kind);
-      suspects_wait_until_ = now + wait_;
+      suspects_wait_until_ = now + wait_behind_hogs();
       if (surprise && too_many_compute(most_hogs_per_p)) all_wait_until_ = suspects_wait_until_;
-      wait_ = std::min(2 * wait_, longest_wait);
     } else {
       acquit(kind);
       all_wait_until_ = 0;
@@ -147,7 +151,6 @@ void gate::let_begin(nanos now) noexcept {
 void gate::open() noexcept {
   closed_ = false;
   on_trial_ = {};
-  wait_ = first_wait;
   suspects_wait_until_ = all_wait_until_ = 0;
   let_newcomers_begin();
   if (std::exchange(keeps_turn_, false)) give_turn_back();

@@ -1,6 +1,7 @@
 // The gate limits the number of threads that run goroutines without a P. At the limit the gate closes: goroutines that
 // have not begun ("newcomers") begin one at a time (sched/newcomers.cpp). After one that turns out to compute, the next
-// suspect, or the next of all, has to wait. Each wait is twice as long as the one before, from 100 ms to a second.
+// suspect, or the next of all, has to wait: for 10 ms at first, as behind one that computes on a P, and longer in
+// proportion to how many compute, up to a second.
 #pragma once
 
 #include "sched/scheduler.hpp"
@@ -34,14 +35,12 @@ class gate {
   void let_begin(nanos now) noexcept;  // lets those begin that need not wait
   void warn() noexcept;
 
-  static constexpr nanos first_wait = 100 * millisecond;
   bool closed_ = false;
   bool keeps_turn_ = false;
   defendant on_trial_;
   std::uint32_t untried_ = 0;  // other newcomers that lost their Ps during the trial, without the turn
   nanos trial_began_ = 0, time_before_ = 0;
   bool warned_ = false;
-  nanos wait_ = first_wait;
   nanos suspects_wait_until_ = 0, all_wait_until_ = 0;
 };
 

@@ -28,7 +28,7 @@ rt::nanos used;
 // look at.
 class court {
  public:
-  court() {
+  explicit court(std::uint32_t hogs_per_p = 6) : hogs_(hogs_per_p * rt::sched.procs.load(rt::relaxed)) {
     rt::sched.hogs.fetch_add(hogs_, rt::relaxed);
     does = rt::thread_does::compute;
     used = 5 * rt::millisecond;
@@ -77,7 +77,7 @@ class court {
 
  private:
   weft::no_preemption alone_;
-  const std::uint32_t hogs_ = 6 * rt::sched.procs.load(rt::relaxed);
+  const std::uint32_t hogs_;
   rt::gate gate_;
   rt::M defendant_;
   const char kind_ = 0;
@@ -131,7 +131,7 @@ TEST_CASE("gate: one that cannot be looked at is on trial, as one that waits for
   });
 }
 
-TEST_CASE("gate: one that uses the processor for 200 us computes, and the next of its kind waits for 100 ms") {
+TEST_CASE("gate: one that uses the processor for 200 us computes, and the next of its kind waits for 10 ms") {
   weft::run([] {
     court c;
     used += 199 * rt::microsecond;
@@ -142,12 +142,30 @@ TEST_CASE("gate: one that uses the processor for 200 us computes, and the next o
     CHECK(c.is_suspect());
     CHECK(c.suspects_wait());
     CHECK(c.somebody_may_begin());  // a goroutine of another kind
-    c.look_after(99 * rt::millisecond);
+    c.look_after(9 * rt::millisecond);
     CHECK(c.suspects_wait());
     c.look_after(rt::millisecond);
     CHECK(!c.suspects_wait());
     CHECK(c.is_suspect());
   });
+}
+
+TEST_CASE("gate: the next of a kind waits for 10 ms for each six that compute on each P, for a second at most") {
+  for (auto [hogs_per_p, wait] :
+       {std::pair{12u, 20 * rt::millisecond}, {540u, 900 * rt::millisecond}, {6000u, rt::second}}) {
+    CAPTURE(hogs_per_p);
+    weft::run([n = hogs_per_p, wait = wait] {
+      court c(n);
+      c.is_known();
+      used += rt::second;
+      c.look_after(a_look);
+      CHECK(c.somebody_may_begin());
+      c.look_after(wait - rt::millisecond);
+      CHECK(c.suspects_wait());
+      c.look_after(rt::millisecond);
+      CHECK(!c.suspects_wait());
+    });
+  }
 }
 
 TEST_CASE("gate: a trial takes no longer than a second") {
@@ -197,12 +215,12 @@ TEST_CASE("gate: while threads run short nobody begins, whatever the verdict; 10
 
 TEST_CASE("gate: threads run short while the next of a kind waits: others wait until they do not, and no longer") {
   weft::run([] {
-    court c;
+    court c(11);  // the next of its kind waits for 18 ms
     used += rt::second;
     c.look_after(a_look);
     CHECK(c.somebody_may_begin());
     c.threads_run_short(true);
-    c.look_after(a_look);
+    c.look_after(5 * rt::millisecond);
     CHECK(!c.somebody_may_begin());
     c.threads_run_short(false);
     c.look_after(a_look);

@@ -20,8 +20,8 @@ constexpr std::uint32_t hogs_per_p = 6;
 // From this many on, a newcomer that computes makes all others wait, not only the suspects, unless its kind was suspect
 // already.
 constexpr std::uint32_t most_hogs_per_p = 2 * hogs_per_p;
-// After a newcomer that computes, the next one waits for this time for each hogs_per_p on each P, but not longer than
-// longest_wait.
+// After a newcomer that computes, the next one waits for this time, and as long again for each hog on each P beyond
+// those that closed the gate, but not longer than longest_wait.
 constexpr nanos turn = 10 * millisecond, longest_wait = second;
 // A newcomer that has lost its P is held to compute if it uses the processor for `computes_for` after that, or if it
 // has been on trial for `longest_trial`.
@@ -38,7 +38,9 @@ bool too_many_compute(std::uint32_t per_p) noexcept {
 }
 
 nanos wait_behind_hogs() noexcept {
-  return std::min(longest_wait, turn * sched.hogs.load(relaxed) / (hogs_per_p * sched.procs.load(relaxed)));
+  const std::uint32_t procs = sched.procs.load(relaxed), closed_at = hogs_per_p * procs;
+  const std::uint32_t beyond = std::max(sched.hogs.load(relaxed), closed_at) - closed_at;
+  return std::min(longest_wait, turn + turn * beyond / procs);
 }
 
 // True if nearly max_threads threads are held by goroutines that compute or block. The last ones are for goroutines

@@ -1,7 +1,7 @@
 // The gate limits the number of threads that run goroutines without a P. At the limit the gate closes: goroutines that
 // have not begun ("newcomers") begin one at a time (sched/newcomers.cpp). After one that turns out to compute, the next
-// suspect, or the next of all, has to wait: for 10 ms at first, as behind one that computes on a P, and longer in
-// proportion to how many compute, up to a second.
+// suspect, or the next of all, has to wait: for 10 ms at first, as behind one that computes on a P, and longer the more
+// compute, up to a second.
 #pragma once
 
 #include "sched/scheduler.hpp"

@@ -150,9 +150,9 @@ TEST_CASE("gate: one that uses the processor for 200 us computes, and the next o
   });
 }
 
-TEST_CASE("gate: the next of a kind waits for 10 ms for each six that compute on each P, for a second at most") {
+TEST_CASE("gate: the next of a kind waits 10 ms longer for each beyond six on each P, for a second at most") {
   for (auto [hogs_per_p, wait] :
-       {std::pair{12u, 20 * rt::millisecond}, {540u, 900 * rt::millisecond}, {6000u, rt::second}}) {
+       {std::pair{12u, 70 * rt::millisecond}, {90u, 850 * rt::millisecond}, {300u, rt::second}}) {
     CAPTURE(hogs_per_p);
     weft::run([n = hogs_per_p, wait = wait] {
       court c(n);
@@ -215,7 +215,7 @@ TEST_CASE("gate: while threads run short nobody begins, whatever the verdict; 10
 
 TEST_CASE("gate: threads run short while the next of a kind waits: others wait until they do not, and no longer") {
   weft::run([] {
-    court c(11);  // the next of its kind waits for 18 ms
+    court c(7);  // the next of its kind waits for 20 ms
     used += rt::second;
     c.look_after(a_look);
     CHECK(c.somebody_may_begin());

@@ -131,6 +131,13 @@ struct alignas(cache_line) P {
   // Owner, look_whether_alone: dispatches(p) at its next look, and sched.ps_taken at its last look.
   std::uint64_t alone_look_at = 0, taken_before = 0;
 
+  // Owner, shorten_slice: the goroutine that runs, as dispatches(p), has made another ready that is in a hurry, and
+  // when it first did so.
+  struct {
+    atomic<std::uint64_t> by{~std::uint64_t{0}};
+    atomic<nanos> since{0};
+  } hurry;
+
   // Owner: the goroutine that last waited for a task's end here, and for how many in a row; null: one was started
   // since.
   struct {

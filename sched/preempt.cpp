@@ -59,4 +59,17 @@ void note_detached(M* m, bool computes) noexcept {
   computes ? use_long_slices(m->tid.load(relaxed)) : use_usual_slices(m->tid.load(relaxed));
 }
 
+// With several Ps, another one comes by and takes what waits here.
+void shorten_slice(M* m, nanos now) noexcept {
+  P* p = p_of(m);
+  if (!p || sched.procs.load(relaxed) != 1 || p->hurry.by.load(relaxed) == dispatches(p)) return;
+  p->hurry.since.store(now, relaxed);
+  p->hurry.by.store(dispatches(p), release);  // sysmon sees `since`, or a later one
+}
+
+nanos hurry_since(const P* p) noexcept {
+  const bool still = p->hurry.by.load(acquire) == dispatches(p) && !p->runq.empty();
+  return still ? p->hurry.since.load(relaxed) : forever;
+}
+
 }  // namespace weft::rt

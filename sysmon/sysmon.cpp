@@ -10,6 +10,8 @@
 //   without a P
 //   no P idles, and timers or descriptors are    the same, up to 1 ms
 //   waited for, or something was overdue
+//   a goroutine is in a hurry that waits for the the same, up to 1 ms
+//   only P (shorten_slice)
 //   descriptors are waited for, and no M sleeps  the same, up to 1 ms
 //   in the poller
 //   a P was taken from one that computes, or     at most 100 µs: the next look sees that another time slice has begun
@@ -90,7 +92,7 @@ constexpr int rounds_before_backoff = 50;
 constexpr nanos time_slice = 10 * millisecond;
 constexpr nanos follow_cpus_every = second;
 constexpr nanos overdue_after = 50 * microsecond;  // an M that sleeps for a timer is on its way by then
-constexpr nanos overdue_slice = millisecond;       // instead of time_slice, while something is overdue or nobody polls
+constexpr nanos overdue_slice = millisecond;       // instead of time_slice, while something is overdue or in a hurry
 // A suspected deadlock is looked at again and again, at intervals that double between these.
 constexpr nanos first_suspicion = millisecond, longest_suspicion = 60 * second;
 
@@ -201,6 +203,7 @@ struct retaken {
   defendant newcomer;         // one was taken from a goroutine that had just begun
   bool has_turn = false;      // one that was taken from a system call had the turn for newcomers
   bool overdue = false;       // a timer or the global queue was: so it may soon be again
+  bool in_a_hurry = false;    // a goroutine that waits for some P is (shorten_slice)
   bool stuck = false;         // some P is still in the time slice of the last round
   nanos next_look = forever;  // when such a time slice is over, or the watch of a thread is decided
 };
@@ -267,12 +270,15 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs, call_watch& calls) noex
     if (s != p_status::running && s != p_status::syscall) continue;
     std::uint64_t tick = p->sched_tick.load(relaxed);
     const bool went_on = std::exchange(p->seen.sched_tick, tick) != tick;
+    const nanos hurry = hurry_since(p);
+    r.in_a_hurry |= hurry != forever;
     if (went_on) {
       p->seen.sched_when = now;
       // The owner may not know of what is overdue (a timer that a foreign thread has armed), so it must look.
       if (overdue) p->next_look.store(1, relaxed);
     }
-    nanos until = p->seen.sched_when + (overdue ? overdue_slice : time_slice);
+    const nanos until =
+        std::min(p->seen.sched_when + (overdue ? overdue_slice : time_slice), saturating_add(hurry, overdue_slice));
     bool blocked;
     if (s == p_status::running) {
       if (went_on) {
@@ -338,7 +344,7 @@ nanos next_round(nanos now, nanos interval, const retaken& last) noexcept {
     return now + (nobody_polls ? std::min(interval, overdue_slice) : interval);
   }
   nanos timer = earliest_timer();
-  if (timer != 0 || io || last.overdue) interval = std::min(interval, overdue_slice);
+  if (timer != 0 || io || last.overdue || last.in_a_hurry) interval = std::min(interval, overdue_slice);
   nanos at = std::min(now + interval, last.next_look);
   if (last.stuck && timer > now) at = std::min(at, saturating_add(timer, overdue_after));
   return std::max(at, now + shortest_pause);

@@ -47,6 +47,7 @@
 
 #include "api/src/sync/mutex_queue.hpp"
 #include "runtime/asymmetric.hpp"
+#include "sched/preempt.hpp"
 
 namespace weft {
 
@@ -126,7 +127,9 @@ void mutex::unlock_slow() noexcept {
   rt::lock_guard hold(q.bucket.mutex);
   bool contended = false, hand_over = false;
   if (mutex_waiter* w = q.claim_first(woken)) {
-    hand_over = w->is_old(rt::nanotime());
+    const rt::nanos now = rt::nanotime();
+    rt::shorten_slice(scope.m(), now);
+    hand_over = w->is_old(now);
     contended = hand_over || w->passed_by;
     if (hand_over) {
       q.remove(*w);

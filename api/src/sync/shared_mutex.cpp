@@ -25,6 +25,7 @@
 #include "weft/sync/shared_mutex.hpp"
 
 #include "api/src/sync/heirs.hpp"
+#include "sched/preempt.hpp"
 
 #include <utility>
 
@@ -118,6 +119,7 @@ void shared_mutex::pass_on(wake_list& woken, side from) noexcept {
   std::uint32_t holders = 0;
   rt::nanos now = rt::nanotime();
   while (holders == 0 && must_wake()) {
+    rt::shorten_slice(rt::this_m(), now);
     heir_waiter *w = first(writers_), *r = first(readers_);
     bool old_writer = w && w->is_old(now), old_reader = r && r->is_old(now);
     side to = !r || (w && from == side::reader) ? side::writer : side::reader;

@@ -10,8 +10,9 @@
 //
 // Fairness: a free mutex goes to the first that asks for it, even if others have waited longer; that is what makes it
 // fast. But once a waiter has waited for 1 ms, no other may take the mutex before it: the next unlock hands it over.
-// The exception is a waiter that was woken before and has not had its turn to run since. Where all processors are busy
-// with goroutines that compute, that takes a time slice (10 ms) or more.
+// The exception is a waiter that was woken before and has not had its turn to run since. If all Ps are held by
+// goroutines that compute, that takes a millisecond or two with one P (the first time more), and up to a time slice
+// (10 ms) with several; and longer behind others that are ready to run.
 //
 // A mutex may be destroyed as soon as the last lock() has returned and was unlocked: the unlock() that made that lock()
 // possible does not touch the mutex any more. It must not be destroyed while somebody waits for it.

@@ -20,9 +20,9 @@ constexpr std::uint32_t hogs_per_p = 6;
 // From this many on, a newcomer that computes makes all others wait, not only the suspects, unless its kind was suspect
 // already.
 constexpr std::uint32_t most_hogs_per_p = 2 * hogs_per_p;
-// After a newcomer that computes, the next one waits for this time, and as long again for each hog on each P beyond
+// After a newcomer that computes, the next one waits for first_wait, and as long again for each hog on each P beyond
 // those that closed the gate, but not longer than longest_wait.
-constexpr nanos turn = 10 * millisecond, longest_wait = second;
+constexpr nanos first_wait = 10 * millisecond, longest_wait = second;
 // A newcomer that has lost its P is held to compute if it uses the processor for `computes_for` after that, or if it
 // has been on trial for `longest_trial`.
 constexpr nanos computes_for = 200 * microsecond;
@@ -40,7 +40,7 @@ bool too_many_compute(std::uint32_t per_p) noexcept {
 nanos wait_behind_hogs() noexcept {
   const std::uint32_t procs = sched.procs.load(relaxed), closed_at = hogs_per_p * procs;
   const std::uint32_t beyond = std::max(sched.hogs.load(relaxed), closed_at) - closed_at;
-  return std::min(longest_wait, turn + turn * beyond / procs);
+  return std::min(longest_wait, first_wait + first_wait * beyond / procs);
 }
 
 // True if nearly max_threads threads are held by goroutines that compute or block. The last ones are for goroutines

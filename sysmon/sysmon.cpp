@@ -10,8 +10,8 @@
 //   without a P
 //   no P idles, and timers or descriptors are    the same, up to 1 ms
 //   waited for, or something was overdue
-//   a goroutine is in a hurry that waits for the the same, up to 1 ms
-//   only P (shorten_slice)
+//   a goroutine that waits for the only P is in   the same, up to 1 ms
+//   a hurry (shorten_slice)
 //   descriptors are waited for, and no M sleeps  the same, up to 1 ms
 //   in the poller
 //   a P was taken from one that computes, or     at most 100 µs: the next look sees that another time slice has begun
@@ -92,7 +92,7 @@ constexpr int rounds_before_backoff = 50;
 constexpr nanos time_slice = 10 * millisecond;
 constexpr nanos follow_cpus_every = second;
 constexpr nanos overdue_after = 50 * microsecond;  // an M that sleeps for a timer is on its way by then
-constexpr nanos overdue_slice = millisecond;       // instead of time_slice, while something is overdue or in a hurry
+constexpr nanos overdue_slice = millisecond;       // in place of time_slice: overdue, in a hurry, or not polled
 // A suspected deadlock is looked at again and again, at intervals that double between these.
 constexpr nanos first_suspicion = millisecond, longest_suspicion = 60 * second;
 

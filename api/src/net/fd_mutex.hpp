@@ -61,7 +61,8 @@ class fd_mutex {
   void go_away(side s, rt::G* g) noexcept { turn_of(s).away.store(g, rt::release); }
   void come_back(side s) noexcept { turn_of(s).away.store(nullptr, rt::relaxed); }
 
-  // Closes, and makes the caller a user. False: somebody else has closed it.
+  // Closes, and makes the caller a user. False: somebody else has closed it. A goroutine whose run() may end
+  // meanwhile is in the runtime already, or it might be stopped for good in the middle (descriptor::close).
   [[nodiscard]] bool close(bool keep_open) noexcept;
 
   bool closed() const noexcept { return word_.load(rt::acquire) & closing; }

@@ -3,7 +3,8 @@
 // An unlock frees the lock and wakes the waiter whose turn it is. Most often a goroutine that is running already takes
 // the lock again meanwhile. The woken waiter is an heir: it keeps its place in the queue, and as long as it is on its
 // way, nobody else is woken. If it comes too late, it waits on. A waiter that has waited for `patience` is not passed
-// by any more: unlock hands the lock over to it (Go's starvation mode, decided for each waiter).
+// by any more: unlock hands the lock over to it (Go's starvation mode, decided for each waiter). On the only P, an heir
+// cannot come before the goroutine that unlocked gives way; so its time slice ends after a millisecond (shorten_slice).
 //
 // An heir whose run() ended before it came never comes. Every change of the queue looks for such heirs. A foreign
 // thread may be in the queue across the end of a run(), so it looks again from time to time.

@@ -1105,10 +1105,13 @@ TEST_CASE("after_func: while a function's destructor waits, its thread does othe
     weft::wait_group ended;
     ended.add(8);
     for (int i = 0; i < 8; ++i) {
-      weft::after_func(0s, [g = at_end([go_on, &ended] {
-                              go_on.recv();
-                              ended.done();
-                            })] {});
+      // Not by main: if the function has run before the handle goes, whoever drops the handle waits.
+      weft::go([go_on, &ended] {
+        weft::after_func(0s, [g = at_end([go_on, &ended] {
+                                go_on.recv();
+                                ended.done();
+                              })] {});
+      });
     }
     weft::sleep(5ms);  // by now they wait
     // The world stops only if no M is inside the runtime.

@@ -8,6 +8,7 @@
  *
  * Properties:
  *   - One writer is inside, or readers only.
+ *   - A mutex that is free is not marked: a try succeeds.
  *   - The word counts those inside, also when nothing moves any more: no change of it is lost.
  *   - When nothing moves any more (each has left, stays inside, or waits without a limit), nobody waits for a mutex
  *     that is free; and a reader waits only if a writer is inside or waits.
@@ -20,10 +21,11 @@
  *     Taking the bucket is one step with the first access, releasing it with the last. Claims and changes of the queues
  *     are one step with the access beside them: nobody outside sees them before the bucket is free. A waiter that was
  *     claimed moves after that.
- *   - Whether a waiter has become old may be answered either way at each look. Once it is old, it stays so.
+ *   - Whether a waiter has become old may be answered either way at each look. Once it is old, it stays so. Whether
+ *     readers on their way are late may be answered either way at each look.
  *   - Left out: that nobody is passed by when it is old, and destroying.
  *
- * States: 949,794; with -Dwriters=1 -Dreaders=3 1,547,936; with -DENDS 1,802,529.
+ * States: 1,637,986; with -Dwriters=1 -Dreaders=3 2,057,343; with -DENDS 2,991,153.
  */
 
 #ifndef writers
@@ -145,9 +147,17 @@ inline drop_abandoned() {
 #endif
 }
 
-/* Used after drop_abandoned. */
+/* Used after drop_abandoned. `late`: whether readers that are on their way are. */
 #define must_wake \
-  ((first_writer != none || first_reader != none) && !is_heir(first_writer) && !is_heir(first_reader))
+  (!is_heir(first_writer) && \
+   (is_heir(first_reader) -> late && first_writer != none : first_writer != none || first_reader != none))
+
+inline may_be_late() {
+  if
+  :: late = false
+  :: is_heir(first_reader) && first_writer != none -> late = true
+  fi
+}
 
 #ifdef MUTANT_claim_not_asked
 #define claim_fails(a) false
@@ -193,10 +203,11 @@ inline invite_all_readers() {
 }
 
 /* Whether the mutex goes to the readers. Used after it was decided whether the first ones are old. */
-#define only_writer_old (is_first_of_old(first_writer) && !is_first_of_old(first_reader))
-#define only_reader_old (!is_first_of_old(first_writer) && is_first_of_old(first_reader))
+#define no_reader_waits (first_reader == none || heir[first_reader])
+#define only_writer_old (is_first_of_old(first_writer) && (no_reader_waits || !old[first_reader]))
+#define only_reader_old (!is_first_of_old(first_writer) && !no_reader_waits && old[first_reader])
 #define to_readers \
-  (!only_writer_old && (only_reader_old || !(first_reader == none || (first_writer != none && is_reader(me)))))
+  (!only_writer_old && (only_reader_old || !(no_reader_waits || (first_writer != none && is_reader(me)))))
 
 /* Does all but the store. */
 inline choose_next() {
@@ -204,6 +215,7 @@ inline choose_next() {
   do
   :: true ->
     drop_abandoned();
+    may_be_late();
     if
     :: holders != 0 || !must_wake -> break
     :: else
@@ -223,7 +235,8 @@ inline choose_next() {
       i = 0
     fi
   od;
-  drop_abandoned()
+  drop_abandoned();
+  may_be_late()
 }
 
 /* The last step of the one that leaves. `seen`, what it has seen, was the whole word. */
@@ -234,16 +247,20 @@ inline pass_on() {
   }
   atomic {
     choose_next();
-    word = word + (holders | (must_wake -> waiters : 0));
+    word = word + (holders | (holders != 0 && must_wake -> waiters : 0));
 #else
     assert(word == seen);
     choose_next();
 #ifdef MUTANT_others_not_marked
     word = holders;
-#else
+#elif defined(MUTANT_marked_when_free)
     word = holders | (must_wake -> waiters : 0);
+#else
+    word = holders | (holders != 0 && must_wake -> waiters : 0);
 #endif
 #endif
+    assert(word != waiters);
+    late = false;
     holders = 0;
     seen = 0;
     bucket = false
@@ -253,10 +270,12 @@ inline pass_on() {
 /* Part of one step. */
 inline settle() {
   drop_abandoned();
+  may_be_late();
   if
   :: must_wake -> word = word | waiters
   :: else -> word = word & ~waiters
-  fi
+  fi;
+  late = false
 }
 
 inline done_waiting() {
@@ -287,7 +306,7 @@ inline take_under_bucket() {
 
 proctype locker(byte me) {
   byte i, holders, seen;
-  bool timed, so;
+  bool timed, so, late;
 outside:
   if
   :: atomic { is_free_for(me) -> take(); goto inside }

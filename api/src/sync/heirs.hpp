@@ -25,9 +25,15 @@ inline constexpr int heir_looks = 8;
 struct heir_waiter : sync_waiter {
   using sync_waiter::sync_waiter;
   bool is_old(rt::nanos now) const noexcept { return now - since >= patience; }
+  bool is_late(rt::nanos now) const noexcept { return now - invited >= patience; }
+  void invite(rt::nanos now) noexcept {
+    heir = true;
+    invited = now;
+  }
   bool abandoned() const noexcept { return g->get_state() == rt::g_state::abandoned; }
 
   rt::nanos since = 0;
+  rt::nanos invited = 0;     // shared_mutex: since when it is an heir
   bool heir = false;         // woken, on its way; still queued
   bool handed_over = false;  // it holds the lock, and is not queued
 };

@@ -5,8 +5,8 @@
 //
 //   waiters   the queues                                   the word changes
 //   0         empty, or an heir is first in one            by CAS
-//   1         somebody waits, nobody is on the way;        all readers but the last leave by CAS; all else happens
-//             the lock is held                             under the bucket
+//   1         somebody waits, nobody is on the way in      all readers but the last leave by CAS; all else happens
+//             time; the lock is held                       under the bucket
 //
 // The bit is set by a CAS of a word that says "held", so the last holder's own CAS fails, and it comes to the bucket:
 // no wake-up is lost. The bit is also set by an heir that has come and leaves others behind: it holds the lock itself.
@@ -19,6 +19,10 @@
 // an old one they queue. So each side waits for `patience`, and then for one turn of the other. A reader that comes in
 // after waiting lets the other waiting readers in, unless a writer waits, too: they have queued while a writer was
 // inside.
+//
+// Readers that were woken may take long to come: as long as time slices last, if those that have the Ps only read. If
+// they have been on their way for `patience`, a writer no longer waits for them (must_wake). Not before that: an heir
+// that comes in time costs less than a lock that is handed over (docs/adr/0052-readers-that-do-not-come.md).
 //
 // The model is tests/model/rwmutex.pml.
 
@@ -64,8 +68,8 @@ void claim_each(sync_queue& q, wake_list& woken, F f) noexcept {
   }
 }
 
-void invite_all(sync_queue& q, wake_list& woken) noexcept {
-  claim_each(q, woken, [](heir_waiter& w) noexcept { w.heir = true; });
+void invite_all(sync_queue& q, wake_list& woken, rt::nanos now) noexcept {
+  claim_each(q, woken, [=](heir_waiter& w) noexcept { w.invite(now); });
 }
 
 // Returns how many were handed the lock.
@@ -81,11 +85,14 @@ std::uint32_t hand_over_to_all(sync_queue& q, wake_list& woken) noexcept {
 
 }  // namespace
 
-// Called under the bucket, as are the functions below up to wait(). True: somebody waits, and nobody is on the way.
+// Called under the bucket, as are the functions below up to wait(). True: somebody waits, and nobody is on the way in
+// time.
 bool shared_mutex::must_wake() noexcept {
   drop_abandoned(writers_);
   drop_abandoned(readers_);
-  return (writers_.first || readers_.first) && !heir_is_first(writers_) && !heir_is_first(readers_);
+  if (heir_is_first(writers_)) return false;
+  if (heir_is_first(readers_)) return writers_.first && first(readers_)->is_late(rt::nanotime());
+  return writers_.first || readers_.first;
 }
 
 // Called after the queues have changed. If it sets `waiters`, the caller holds the lock, or looks next whether nobody
@@ -120,7 +127,8 @@ void shared_mutex::pass_on(wake_list& woken, side from) noexcept {
   rt::nanos now = rt::nanotime();
   while (holders == 0 && must_wake()) {
     rt::shorten_slice(rt::this_m(), now);
-    heir_waiter *w = first(writers_), *r = first(readers_);
+    heir_waiter* w = first(writers_);
+    heir_waiter* r = heir_is_first(readers_) ? nullptr : first(readers_);  // late ones have been woken already
     bool old_writer = w && w->is_old(now), old_reader = r && r->is_old(now);
     side to = !r || (w && from == side::reader) ? side::writer : side::reader;
     if (old_writer != old_reader) to = old_writer ? side::writer : side::reader;
@@ -128,7 +136,7 @@ void shared_mutex::pass_on(wake_list& woken, side from) noexcept {
       if (old_reader) {
         holders = reader * hand_over_to_all(readers_, woken);
       } else {
-        invite_all(readers_, woken);
+        invite_all(readers_, woken, now);
       }
     } else if (!woken.claim(*w)) {
       remove(writers_, *w);
@@ -137,12 +145,13 @@ void shared_mutex::pass_on(wake_list& woken, side from) noexcept {
       remove(writers_, *w);
       holders = writer;
     } else {
-      w->heir = true;
+      w->invite(now);
     }
   }
   // release: what was done under the lock, also by the readers before, whose unlocks the caller has acquired. seq_cst:
-  // a try that begins after unlock() has returned sees that the lock is free, or whose it is.
-  word_.store(holders | (must_wake() ? waiters : 0), rt::seq_cst);
+  // a try that begins after unlock() has returned sees that the lock is free, or whose it is. If it is free it is not
+  // marked, even if readers that are on their way have become late just now.
+  word_.store(holders != 0 && must_wake() ? holders | waiters : holders, rt::seq_cst);
 }
 
 // Lets the waiting readers in, unless a writer waits, too. Called while readers are inside, the last of whom leaves

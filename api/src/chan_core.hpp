@@ -284,6 +284,16 @@ class chan_core {
     return true;
   }
 
+  // Called under the lock: whether there is something to be done. The waiter may turn out to have been served
+  // elsewhere.
+  bool ready_to_send() noexcept {
+    return closed.load(rt::relaxed) || count.load(rt::relaxed) < capacity || receivers.first_alive();
+  }
+  bool ready_to_recv() noexcept {
+    if (timer) timer_catch_up(this);
+    return closed.load(rt::relaxed) || count.load(rt::relaxed) > 0 || senders.first_alive();
+  }
+
   // A guess, made without the lock.
   bool looks_ready_to_send() const noexcept { return count.load(rt::relaxed) < capacity || !receivers.looks_empty(); }
   bool looks_ready_to_recv() const noexcept { return count.load(rt::relaxed) > 0 || !senders.looks_empty(); }

@@ -34,6 +34,30 @@ struct no_handler {
   void operator()() const noexcept {}
 };
 
+// Does one operation alone.
+inline chan_status do_alone(const select_op& op, std::int64_t timeout) {
+  return op.send ? chan_send(op.chan, op.value, timeout) : chan_recv(op.chan, op.value, timeout);
+}
+
+// chan_select for operations some of which have no value yet. make(n) makes the value of ops[n], if it is such a one,
+// and returns its address. It is called for the operation that is done, or for all if none can be done at once.
+template <class Make>
+select_outcome select_making_values(std::span<select_op> ops, std::int64_t timeout, Make make) {
+  const auto give_value = [&](std::size_t n) {
+    if (ops[n].send && !ops[n].value) ops[n].value = make(n);
+  };
+  for (;;) {
+    const std::size_t n = chan_choose(ops.data(), ops.size());
+    if (n == select_outcome::none) break;
+    give_value(n);
+    const chan_status s = do_alone(ops[n], dont_wait);
+    if (s != chan_status::would_block) return {n, s};  // else another party was faster
+  }
+  if (timeout <= 0) return {select_outcome::none, chan_status::would_block};
+  for (std::size_t n = 0; n < ops.size(); ++n) give_value(n);
+  return unpack(chan_select(ops.data(), ops.size(), timeout));
+}
+
 // What happens when no channel is ready: the case that is chosen then, and how long to wait before it is. A timeout of
 // zero or less is ready at once, so it comes before a default. Of several timeouts the earliest counts.
 struct select_limit {
@@ -104,12 +128,18 @@ consteval bool takes_optional() {
 }
 
 // What select requires of a case: its operation, and what to do when it was chosen.
-//   op()       the operation, for channel cases
-//   run(s)     called after the operation was done with status s
-//   owned()    the same case, which owns what this one refers to
+//   op()          the operation, for channel cases
+//   make_value()  makes the value of an operation that has none, and returns its address; some cases have this
+//   run(s)        called after the operation was done with status s
+//   owned()       the same case, which owns what this one refers to
 template <class C>
 concept is_case = requires {
   { std::remove_cvref_t<C>::is_channel } -> std::convertible_to<bool>;
+};
+
+template <class C>
+concept makes_value = requires(C& c) {
+  c.make_value();
 };
 
 template <class T, class C, class F>
@@ -166,22 +196,27 @@ class recv_case<void, C, F> {
 // refers to the caller's value. `Keep`: the value was passed as an lvalue; it is copied and not moved from.
 template <class T, class C, class V, bool Keep, class F>
 class send_case {
+  static constexpr bool copied_when_needed = Keep && !std::is_trivially_copyable_v<T>;
+
  public:
   static constexpr bool is_channel = true;
   template <class U>
   send_case(C c, U&& v, F f) : chan_(std::move(c)), value_(std::forward<U>(v)), handler_(std::move(f)) {}
 
-  select_op op() {
-    if constexpr (Keep) {
-      if (std::is_reference_v<V> || !copy_) copy_.emplace(value_);
-      return {chan_.core(), std::addressof(*copy_), true};
-    } else {
+  select_op op() noexcept {
+    if constexpr (!Keep) {
       return {chan_.core(), std::addressof(value_), true};
+    } else if constexpr (!copied_when_needed) {
+      return {chan_.core(), std::addressof(copy_.emplace(value_)), true};
+    } else {
+      if (std::is_reference_v<V>) copy_.reset();  // the value may have changed since
+      return {chan_.core(), copy_ ? std::addressof(*copy_) : nullptr, true};
     }
   }
+  void* make_value() requires copied_when_needed { return std::addressof(copy_.emplace(value_)); }
 
   // True if the case cannot be chosen now, so that no copy is needed.
-  bool would_block() const noexcept requires Keep { return chan_send_would_block(chan_.core()); }
+  bool would_block() const noexcept requires copied_when_needed { return chan_send_would_block(chan_.core()); }
 
   void run(chan_status s) {
     if (s == chan_status::closed) throw_channel_closed("send");
@@ -347,9 +382,8 @@ concept sendable = !std::is_void_v<T> && std::is_constructible_v<T, V>;
 
 // A case that sends v to c. Used directly in select(...), the case refers to v, so a case that has a name must not
 // outlive v. A v that is an rvalue is moved from only if this case is chosen; if it is of another type and its
-// conversion may throw, it is converted beforehand. A v that is an lvalue is copied beforehand by each select, except
-// where select has only this channel, need not wait, and finds that the send would block. A select_case made from the
-// case owns its value; if that came from an lvalue, it makes another copy after one was sent.
+// conversion may throw, it is converted beforehand. A v that is an lvalue is copied if this case is chosen, or if
+// select has to wait. A select_case made from the case owns its value; if that came from an lvalue, it sends a copy.
 template <class T, class V = T, class F = detail::no_handler>
   requires detail::sendable<T, V>
 auto on_send(const send_chan<T>& c, V&& v, F f = {}) {
@@ -416,7 +450,9 @@ class select_case {
   struct base {
     virtual ~base() = default;
     virtual bool is_channel() const noexcept = 0;
-    virtual detail::select_op op() = 0;
+    virtual bool makes_value() const noexcept = 0;
+    virtual detail::select_op op() noexcept = 0;
+    virtual void* make_value() = 0;
     virtual std::int64_t rank() const noexcept = 0;
     virtual void run(detail::chan_status s) = 0;
   };
@@ -425,11 +461,19 @@ class select_case {
   struct holder final : base {
     explicit holder(Case&& c) : held(std::move(c)) {}
     bool is_channel() const noexcept override { return Case::is_channel; }
-    detail::select_op op() override {
+    bool makes_value() const noexcept override { return detail::makes_value<Case>; }
+    detail::select_op op() noexcept override {
       if constexpr (Case::is_channel) {
         return held.op();
       } else {
         return {};
+      }
+    }
+    void* make_value() override {
+      if constexpr (detail::makes_value<Case>) {
+        return held.make_value();
+      } else {
+        return nullptr;
       }
     }
     std::int64_t rank() const noexcept override {
@@ -471,16 +515,24 @@ inline std::size_t select(std::span<const select_case> cases) {
   ops.reserve(cases.size());
   index_of.reserve(cases.size());
   detail::select_limit limit;
+  bool makes_values = false;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     if (!cases[i].case_) continue;
     if (cases[i].case_->is_channel()) {
       ops.push_back(cases[i].case_->op());
       index_of.push_back(i);
+      makes_values = makes_values || cases[i].case_->makes_value();
     } else {
       limit.consider(cases[i].case_->rank(), i);
     }
   }
-  detail::select_outcome r = unpack(detail::chan_select(ops.data(), ops.size(), limit.wait()));
+  detail::select_outcome r;
+  if (makes_values) {
+    r = detail::select_making_values(ops, limit.wait(),
+                                     [&](std::size_t n) { return cases[index_of[n]].case_->make_value(); });
+  } else {
+    r = unpack(detail::chan_select(ops.data(), ops.size(), limit.wait()));
+  }
   std::size_t chosen = r.index == detail::select_outcome::none ? limit.index : index_of[r.index];
   const std::shared_ptr<select_case::base> runs = cases[chosen].case_;
   runs->run(r.status);
@@ -492,11 +544,12 @@ namespace detail {
 // A select with a single channel is a plain send or receive; with a default it is Go's non-blocking one.
 template <class Case>
 select_outcome select_one(Case& c, std::int64_t timeout) {
-  if constexpr (requires { c.would_block(); }) {
+  select_op op = c.op();
+  if constexpr (makes_value<Case>) {
     if (timeout == dont_wait && c.would_block()) return {select_outcome::none, chan_status::would_block};
+    if (!op.value) op.value = c.make_value();
   }
-  const select_op op = c.op();
-  chan_status s = op.send ? chan_send(op.chan, op.value, timeout) : chan_recv(op.chan, op.value, timeout);
+  const chan_status s = do_alone(op, timeout);
   return {s == chan_status::would_block ? select_outcome::none : 0, s};
 }
 
@@ -532,7 +585,20 @@ std::size_t select(Cases&&... cases) {
     ++i;
   };
   (add(cases), ...);
-  if constexpr (channels != 1) {
+  if constexpr ((detail::makes_value<std::remove_cvref_t<Cases>> || ...) && channels != 1) {
+    r = detail::select_making_values(ops, limit.wait(), [&](std::size_t op) {
+      void* made = nullptr;
+      i = 0;
+      auto make = [&](auto& c) {
+        if constexpr (detail::makes_value<std::remove_cvref_t<decltype(c)>>) {
+          if (i == index_of[op]) made = c.make_value();
+        }
+        ++i;
+      };
+      (make(cases), ...);
+      return made;
+    });
+  } else if constexpr (channels != 1) {
     r = unpack(detail::chan_select(channels == 0 ? nullptr : ops.data(), channels, limit.wait()));
   }
   std::size_t chosen = r.index == detail::select_outcome::none ? limit.index : index_of[r.index];

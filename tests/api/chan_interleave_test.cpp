@@ -14,12 +14,15 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/interleave.hpp"
 #include "weft/detail/time.hpp"
+#include "weft/select.hpp"
 
 #include <array>
 #include <deque>
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace weft::rt;
@@ -106,6 +109,20 @@ class world {
   }
   select_outcome select(std::initializer_list<one_case> cases, std::int64_t timeout = wait_forever) {
     return call(cases, timeout, [&](select_op* ops) { return unpack(chan_select(ops, cases.size(), timeout)); });
+  }
+  // As select, but the values that it sends are made only when it needs them.
+  select_outcome select_copying(std::initializer_list<one_case> cases, std::int64_t timeout = wait_forever) {
+    return call(cases, timeout, [&](select_op* ops) {
+      const std::span all(ops, cases.size());
+      std::array<void*, 4> values{};
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        if (all[i].send) values[i] = std::exchange(all[i].value, nullptr);
+      }
+      return select_making_values(all, timeout, [&](std::size_t i) {
+        interleave_point();
+        return values[i];
+      });
+    });
   }
   void close(int channel) {
     closing_[channel] = true;
@@ -535,7 +552,9 @@ TEST_CASE("select: with a default, too, all cases are looked at at once") {
     });
     w.go([&] {
       interleaving::wait_until([&] { return ready; });
-      select_outcome r = w.select({recv_from(1), recv_from(0)}, dont_wait);
+      const bool copying = seed % 2 == 1;
+      select_outcome r = copying ? w.select_copying({recv_from(1), recv_from(0)}, dont_wait)
+                                 : w.select({recv_from(1), recv_from(0)}, dont_wait);
       interleaving::check(r.status == chan_status::done, "told that nothing is ready");
       (void)w.send(0, dont_wait);  // in place of the value that select may have taken from channel 0
     });
@@ -566,6 +585,38 @@ TEST_CASE("select: both send and receive on one channel, each with the other") {
   in_every_order([](world& w) {
     w.go([&w] { times(5, [&] { w.select({send_to(0), recv_from(0)}); }); });
     w.go([&w] { times(5, [&] { w.select({recv_from(0), send_to(0)}); }); });
+  });
+}
+
+TEST_CASE("select: those that send copies meet others, and a close") {
+  in_every_order([](world& w) {
+    auto senders = std::make_shared<int>(3);
+    w.go([&w, senders] {
+      times(3, [&] { w.select_copying({send_to(0), send_to(1)}); });
+      --*senders;
+    });
+    w.go([&w, senders] {
+      times(3, [&] { w.select_copying({recv_from(1), send_to(0)}, w.some_time()); });
+      --*senders;
+    });
+    w.go([&w, senders] {
+      times(2, [&] { w.send(1); });
+      --*senders;
+    });
+    w.go([&w, senders] {
+      interleaving::wait_until([&] { return *senders == 0; });
+      w.close(0);
+      w.close(1);
+    });
+    w.go([&w] {
+      while (w.select({recv_from(0), recv_from(1)}).status == chan_status::done) {}
+    });
+    w.go([&w] {
+      while (w.recv(1, w.some_time()) != chan_status::closed) {}
+    });
+    w.go([&w] {
+      while (w.recv(0) == chan_status::done) {}
+    });
   });
 }
 

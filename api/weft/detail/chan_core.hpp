@@ -125,6 +125,8 @@ constexpr select_outcome unpack(packed_outcome o) noexcept {
 // Performs one of the operations, chosen with equal chance among those that are ready. Waits at most `timeout` ns for
 // one to be ready.
 WEFT_API packed_outcome chan_select(const select_op* ops, std::size_t count, std::int64_t timeout);
+// Returns the index of an operation that can be done at once, chosen with equal chance, or select_outcome::none.
+WEFT_API std::size_t chan_choose(const select_op* ops, std::size_t count);
 
 // Storage for a T that the core constructs.
 template <class T>

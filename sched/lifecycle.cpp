@@ -122,6 +122,7 @@ void reset() noexcept {
   sched.hog_kinds.fill(nullptr);
   sched.kind_on_trial = nullptr;
   sched.all_newcomers_wait = false;
+  sched.suspects_at_once = true;
   sched.hogs.store(0, relaxed);
   sched.idle_p_list = nullptr;
   sched.idle_m_list = nullptr;

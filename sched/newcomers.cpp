@@ -13,10 +13,12 @@
 // on. A suspect that parks, yields, ends or blocks acquits all that were started there: on a loaded machine a thread
 // that is about to block looks like one that computes.
 //
-// A newcomer in runnext begins without the turn, unless it is a suspect, or the next one of a kind that sysmon has on
-// trial, or all newcomers have to wait. Its spawner most likely waits for it, and neither should have to wait for the
-// crowd. So every P may be held by a goroutine that nobody knows. If one of these loses its P, it is tried like one
-// that had the turn (sysmon/gate.cpp), so that few of each kind begin in this way if they compute.
+// A newcomer in runnext begins without the turn, unless it is the next one of a kind that sysmon has on trial for the
+// first time, or all newcomers have to wait. Its spawner most likely waits for it, and neither should have to wait for
+// the crowd. So every P may be held by a goroutine that nobody knows. If one of these loses its P, it is tried like one
+// that had the turn (sysmon/gate.cpp), so that few of each kind begin in this way if they compute. Suspects may do so,
+// too, until one of them loses its P; then again when suspects no longer have to wait. Otherwise those that only answer
+// a request would wait behind others of their kind that compute for long. They acquit nobody.
 //
 // append-check-wake (proc.cpp), for goroutines that are put aside:
 //
@@ -68,9 +70,10 @@ bool is_suspect(const void* kind) noexcept {
 }
 bool is_suspect(const G* g) noexcept { return is_suspect(g->spawn_pc); }
 
-// Under sched.mutex. True if g may begin without the turn. g is no suspect, and its spawner has given way to it.
-bool may_begin_at_once(const G* g) noexcept {
-  return g->spawn_pc && g->spawn_pc != sched.kind_on_trial && !sched.all_newcomers_wait;
+// Under sched.mutex. True if g, to which its spawner has given way, may begin without the turn.
+bool may_begin_at_once(const G* g, bool suspected) noexcept {
+  if (!g->spawn_pc || sched.all_newcomers_wait) return false;
+  return suspected ? sched.suspects_at_once : g->spawn_pc != sched.kind_on_trial;
 }
 
 // Under sched.mutex.
@@ -124,7 +127,7 @@ bool put_newcomer_aside(P* p, G* g, bool was_next) noexcept {
   {
     lock_guard hold(sched.mutex);
     const bool suspected = is_suspect(g);
-    if (was_next && !suspected && may_begin_at_once(g)) {
+    if (was_next && may_begin_at_once(g, suspected)) {
       p->began = {g->spawn_pc, dispatches(p) + 1};
       return false;
     }
@@ -208,10 +211,16 @@ void make_suspects_wait(bool and_all_others) noexcept {
   sched.suspects_wait.store(true, relaxed);
 }
 
+void no_suspect_at_once() noexcept {
+  lock_guard hold(sched.mutex);
+  sched.suspects_at_once = false;
+}
+
 void let_suspects_begin() noexcept {
   {
     lock_guard hold(sched.mutex);
     sched.all_newcomers_wait = false;
+    sched.suspects_at_once = true;
     sched.suspects_wait.store(false, seq_cst);  // A1
   }
   wake_for_newcomers();

@@ -34,6 +34,7 @@ void put_on_trial(const void* kind) noexcept;
 bool suspect(const void* kind) noexcept;  // false: it was suspect already
 void acquit(const void* kind) noexcept;
 void make_suspects_wait(bool and_all_others) noexcept;
+void no_suspect_at_once() noexcept;  // one that began without the turn has lost its P
 void let_suspects_begin() noexcept;
 
 }  // namespace weft::rt

@@ -1,5 +1,6 @@
 #include "sched/park.hpp"
 
+#include "runtime/deadline_clock.hpp"
 #include "runtime/stack_use.hpp"
 #include "sched/alone.hpp"
 #include "sched/blocks.hpp"
@@ -23,6 +24,8 @@ namespace weft::rt {
 
 namespace {
 
+constexpr std::uint64_t longest_talk_us = 10'000;  // a time slice
+
 // True if the M has to go by its scheduler's loop before it runs the next goroutine.
 inline bool must_visit_scheduler(const M* m, const P* p) noexcept {
   return m->g->locked_to_thread() || dispatcher_is_due(m, p);
@@ -33,13 +36,23 @@ inline bool must_visit_scheduler(const M* m, const P* p) noexcept {
 // so many time slices. The head of the ring does not come first if the ring has been served since the last look: a
 // goroutine that is woken in a chain would only lose its place to the beginning of the chain, which would then work
 // ahead.
+//
+// If those that were let in take long, the two that talk go on for as long as each of these took, when they come back:
+// else they would have so many words for each time slice of each of the others. sysmon ends their slice as any other.
 WEFT_NOINLINE G* let_others_in(P* p, G* next) noexcept {
   p->others_at = p->count.inherited.get() + others_every;
   look_now_and_then_whether_alone(p);
+  const std::uint64_t now = cpu_ticks(), passed = now - std::exchange(p->looked_at, now);
   const bool ring_is_served = std::exchange(p->head_at_look, p->runq.head()) != p->runq.head();
+  if (ring_is_served && p->let_in != 0) {
+    const std::uint64_t each = passed / (std::exchange(p->let_in, 0) + 1);
+    p->talk_until = now + std::min(each, longest_talk_us * cpu_tick_rate.per_us);
+  }
+  if (now < p->talk_until) return next;
   G* g = ring_is_served ? nullptr : ring_one(p);
   if (!g) g = global_one(p, 0);
   if (!g) return next;
+  p->let_in = p->runq.size() + 1;
   p->head_at_look = p->runq.head();
   put_back(p, next);
   return g;

@@ -120,6 +120,7 @@ struct scheduler {
   std::size_t next_hog_kind = 0;            // the index of the oldest of them, modulo 16
   const void* kind_on_trial = nullptr;      // the kind of a goroutine that sysmon watches
   bool all_newcomers_wait = false;          // not only suspects
+  bool suspects_at_once = true;             // none that began without the turn has lost its P lately
   P* idle_p_list = nullptr;
   // The size of the global queue when an M last gave its P up; written under mutex. The dozer reads it.
   atomic<std::uint32_t> left_in_global{0};

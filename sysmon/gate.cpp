@@ -81,6 +81,7 @@ bool gate::shall_open() const noexcept { return closed_ && newcomers_aside() != 
 
 void gate::look(nanos now, bool took, const defendant& d, bool turn) noexcept {
   if (turn) keeps_turn_ = true;
+  if (d.m && !d.had_turn) no_suspect_at_once();
   if (d.m && (d.had_turn || !on_trial_.m)) {
     begin_trial(now, d);
   } else if (d.m) {

@@ -265,6 +265,33 @@ TEST_CASE("starvation: beside two that talk to each other, and a connection to w
   }
 }
 
+// The others use up their time slices, though they never wait. The two that talk have a sixth of the time. If they had
+// so many words for each time slice of one of the others, they would have some 15,000 in half a second.
+TEST_CASE("starvation: two that talk to each other, beside others that compute and now and then use a channel") {
+  int words = 0;
+  weft::run(
+      [&] {
+        std::atomic<bool> over{false};
+        weft::wait_group w;
+        for (int i = 0; i < 5; ++i) {
+          w.go([&over] {
+            for (weft::chan<int> own(1); !over;) {
+              own.send(1);
+              own.recv();
+              compute_for(100us);
+            }
+          });
+        }
+        two_that_talk(w, over, 0us, words);
+        weft::sleep(500ms);
+        over = true;
+        w.wait();
+      },
+      {.procs = 1});
+  INFO(words << " words");
+  CHECK(words >= 80'000 / slowdown);
+}
+
 // Of two that the poller wakes at once, the first runs at once, and need not wait for the pair's time slice.
 TEST_CASE("starvation: two connections to which something comes, beside two that talk to each other") {
   weft::run(

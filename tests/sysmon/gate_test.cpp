@@ -54,6 +54,11 @@ class court {
     CHECK(rt::withhold_turn());
     gate_.look(now_, false, {}, true);
   }
+  // A suspect that is next may begin without the turn, also while others wait.
+  static bool suspects_begin_at_once() {
+    rt::lock_guard hold(rt::sched.mutex);
+    return rt::sched.suspects_at_once;
+  }
   // Two others, which had begun without the turn, lose their Ps. Both are of this kind.
   void others_lose_their_ps(rt::M* a, rt::M* b, const void* kind) {
     gate_.look(now_, true, {a, a->regained, kind, false}, false);
@@ -272,6 +277,28 @@ TEST_CASE(
   });
 }
 
+TEST_CASE(
+    "gate: after one that had begun without the turn and lost its P, suspects do not begin so until they need not "
+    "wait") {
+  weft::run([] {
+    court c;
+    rt::M a, b;
+    a.tid = b.tid = no_thread;
+    const char kind = 0;
+    CHECK(court::suspects_begin_at_once());
+    c.others_lose_their_ps(&a, &b, &kind);
+    CHECK(!court::suspects_begin_at_once());
+    used += rt::second;
+    c.look_after(a_look);
+    CHECK(c.is_suspect());
+    CHECK(c.suspects_wait());
+    CHECK(!court::suspects_begin_at_once());
+    c.look_after(rt::second);
+    CHECK(!c.suspects_wait());
+    CHECK(court::suspects_begin_at_once());
+  });
+}
+
 TEST_CASE("gate: when four have lost their Ps that had begun without the turn, all wait for the end of the trial") {
   weft::run([] {
     court c;
@@ -357,21 +384,40 @@ TEST_CASE("newcomers: who is next begins without the turn, the others do not") {
   });
 }
 
-TEST_CASE("newcomers: who is next needs the turn if one of its kind is on trial or computed, or if all shall wait") {
+TEST_CASE(
+    "newcomers: who is next needs the turn if one of its kind is on trial, or if such a suspect has lost its P, or if "
+    "all shall wait") {
   while_newcomers_wait([] {
     started known;
     known.go();
     known.over.wait();
     REQUIRE(known.kind);
-    started on_trial, suspected, waits;
+    started on_trial, suspected, suspected_next, waits;
     rt::put_on_trial(known.kind);
     on_trial.go();
     weft::sleep(a_while);
     CHECK(!on_trial.begun);
     rt::suspect(known.kind);
+    rt::make_suspects_wait(false);
+    for (int i = 0; i < 3; ++i) {
+      started answers;
+      answers.go();
+      answers.over.wait();
+    }
     suspected.go();
-    weft::sleep(a_while);
+    suspected_next.go();
+    suspected_next.over.wait();
     CHECK(!suspected.begun);
+    rt::no_suspect_at_once();
+    started computes;
+    computes.go();
+    weft::sleep(a_while);
+    CHECK(!computes.begun);
+    rt::let_suspects_begin();
+    started answers_again;
+    answers_again.go();
+    answers_again.over.wait();
+    CHECK(!computes.begun);
     rt::acquit(known.kind);
     rt::make_suspects_wait(true);
     waits.go();
@@ -383,7 +429,7 @@ TEST_CASE("newcomers: who is next needs the turn if one of its kind is on trial 
     at_last.over.wait();
     CHECK(!waits.begun);
     rt::give_turn_back();
-    for (started* s : {&on_trial, &suspected, &waits}) s->over.wait();
+    for (started* s : {&on_trial, &suspected, &computes, &waits}) s->over.wait();
     CHECK(rt::withhold_turn());
   });
 }

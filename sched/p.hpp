@@ -108,10 +108,10 @@ struct alignas(cache_line) P {
   // for. The owner plans it. Other threads that want the owner to look (a foreign thread that arms a timer here,
   // sysmon) store 1 ("now"). If the owner overwrites that, sysmon sees to it.
   alignas(cache_line) atomic<std::uint64_t> next_look{0};
-  bool missed_turn = false;           // owner: the global queue's turn fell to a timer, and is still to come
-  bool newcomer_first = false;        // owner: whose turn comes next, a newcomer's or the global queue's
-  std::uint32_t batch_end = 0;        // owner: the place in the ring behind the last batch from the global queue
-  bool yielded_behind_batch = false;  // owner: a goroutine yielded while that batch, and the global queue, had others
+  bool missed_turn = false;            // owner: the global queue's turn fell to a timer, and is still to come
+  bool newcomer_first = false;         // owner: whose turn comes next, a newcomer's or the global queue's
+  atomic<std::uint32_t> batch_end{0};  // owner: the place in the ring behind the last batch from the global queue
+  bool yielded_behind_batch = false;   // owner: a goroutine yielded while that batch, and the global queue, had others
   nanos global_waits_since = 0;  // owner: its first look that found the global queue not empty, since it took from it
   // Owner, may_pass (find.cpp): when a woken goroutine last ran before all that waited. As dispatches(p), or 0 if none
   // has, or a time slice was used up since; as a time; and as the time slice that it got (sched_tick).
@@ -198,7 +198,9 @@ inline std::uint64_t progress(const P* p) noexcept { return dispatches(p) + p->r
 
 // True while goroutines that came from the global queue as a batch wait in the ring. They are older than what is in the
 // global queue, so they go first: a goroutine that yields waits there, and must come after all of them.
-inline bool batch_waits(const P* p) noexcept { return p->batch_end - p->runq.head() - 1 < run_queue_size; }
+inline bool batch_waits(const P* p) noexcept {
+  return p->batch_end.load(relaxed) - p->runq.head() - 1 < run_queue_size;
+}
 
 // True once in so many time slices: a prime, so that no program's rhythm meets it.
 inline bool is_turn_of_global_queue(const P* p) noexcept {

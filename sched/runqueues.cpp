@@ -90,7 +90,7 @@ void take_batch(P* p, std::uint32_t n, std::uint32_t size) noexcept {
     WEFT_CHECK(fits, "P {} has room for {} and took no goroutine", p->id, p->runq.room());
     (void)fits;
   }
-  if (n > 0) p->batch_end = p->runq.tail();
+  if (n > 0) p->batch_end.store(p->runq.tail(), relaxed);
   p->global_waits_since = 0;
   // release, after the stores into the ring: an M that looks everywhere (S3) reads this first, and then the rings.
   sched.global_size.store(static_cast<std::uint32_t>(sched.global.size()), release);

@@ -17,6 +17,7 @@
 //   a P was taken from one that computes, or     at most 100 µs: the next look sees that another time slice has begun
 //   makes one short call after the other
 //   a P seems to be stuck besides                ends with the P's time slice, or with the next timer, at the latest
+//   a goroutine was asked to yield just now      ends when its time to answer is over (100 µs)
 //   a thread is watched (call_watch.hpp)         ends when it is known whether the thread blocks
 //   goroutines compute without a P               at least 500 µs, unless a P is stuck, too: sysmon's share of the
 //                                                processors is small then
@@ -93,6 +94,7 @@ constexpr nanos time_slice = 10 * millisecond;
 constexpr nanos follow_cpus_every = second;
 constexpr nanos overdue_after = 50 * microsecond;  // an M that sleeps for a timer is on its way by then
 constexpr nanos overdue_slice = millisecond;       // in place of time_slice: overdue, in a hurry, or not polled
+constexpr nanos time_to_answer = 100 * microsecond;
 // A suspected deadlock is looked at again and again, at intervals that double between these.
 constexpr nanos first_suspicion = millisecond, longest_suspicion = 60 * second;
 
@@ -181,12 +183,14 @@ class look_pauses {
   nanos rested_ = 0;
 };
 
-// True if a timer is overdue, or a goroutine is in the global queue: a free P would see to either. A dozer looks at
-// that queue itself, unless one P gets as much done without it (find.cpp).
-bool work_is_overdue(nanos now) noexcept {
+// What is overdue: a timer, or a goroutine in the global queue. A free P would see to either. A dozer looks at that
+// queue itself, unless one P gets as much done without it (find.cpp).
+enum class overdue_work : std::uint8_t { none, goroutine, timer };
+overdue_work what_is_overdue(nanos now) noexcept {
   nanos timer = earliest_timer();
-  if (timer != 0 && saturating_add(timer, overdue_after) <= now) return true;
-  return sched.global_size.load(relaxed) != 0 && !sched.dozer.load(relaxed);
+  if (timer != 0 && saturating_add(timer, overdue_after) <= now) return overdue_work::timer;
+  const bool waits = sched.global_size.load(relaxed) != 0 && !sched.dozer.load(relaxed);
+  return waits ? overdue_work::goroutine : overdue_work::none;
 }
 
 // Hands p, which was taken from its M, off to another one.
@@ -230,19 +234,36 @@ bool takes_from_call(P* p, nanos now, bool slice_is_over) noexcept {
   return retake_syscall(p);
 }
 
+// How a time slice ends. may_answer: the goroutine is given time_to_answer before its P is taken. One that comes by
+// keeps its thread, and no other has to wake.
+struct slice_end {
+  nanos take_at;
+  bool may_answer;
+  bool overdue;
+};
+
 // Called when p's goroutine has run for too long, or blocks. Asks it to yield when it next comes by. Takes the P from
-// it at once if others want that P, if something is overdue, or if WEFT_DEBUG=hogs is to report the goroutine. True:
-// the caller owns p.
-bool take_from_running(P* p, std::uint64_t tick, nanos now, bool overdue, hog_watch& hogs, retaken& r) noexcept {
+// it, if it is time for that, and if others want that P, something is overdue, or WEFT_DEBUG=hogs is to report the
+// goroutine. True: the caller owns p.
+bool take_from_running(P* p, std::uint64_t tick, nanos now, slice_end end, hog_watch& hogs, retaken& r) noexcept {
   M* m = p->m.load(relaxed);
   if (!m) return false;
   lock_guard hold(sched.mutex);
   if (p->m.load(relaxed) != m || p->sched_tick.load(relaxed) != tick) return false;
-  if (!(m->requests.load(relaxed) & request::yield)) {
+  const bool asked = (m->requests.load(relaxed) & request::yield) != 0;
+  if (!asked) {
     m->requests.fetch_or(request::yield, relaxed);
     sched.preemptions.fetch_add(1, relaxed);
   }
-  if (!overdue && !wanted(p) && !hogs.is_one(now - p->seen.sched_when)) return false;
+  if (!end.overdue && !wanted(p) && !hogs.is_one(now - p->seen.sched_when)) return false;
+  if (end.may_answer && !asked) {
+    r.next_look = std::min(r.next_look, now + time_to_answer);  // also sees when the next slice began
+    return false;
+  }
+  if (now < end.take_at) {
+    r.next_look = std::min(r.next_look, end.take_at);
+    return false;
+  }
   if (sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) return false;
   if (!detach_running(p)) return false;  // the M is in the runtime, or its goroutine in weft::no_preemption
   sched.preemptions_taken.fetch_add(1, relaxed);
@@ -260,7 +281,8 @@ bool take_from_running(P* p, std::uint64_t tick, nanos now, bool overdue, hog_wa
 }
 
 // Takes Ps from goroutines that have run or blocked for too long.
-retaken retake(nanos now, bool overdue, hog_watch& hogs, call_watch& calls) noexcept {
+retaken retake(nanos now, overdue_work what, hog_watch& hogs, call_watch& calls) noexcept {
+  const bool overdue = what != overdue_work::none;
   retaken r;
   r.overdue = overdue;
   std::uint32_t n = sched.procs.load(acquire);
@@ -272,13 +294,18 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs, call_watch& calls) noex
     const bool went_on = std::exchange(p->seen.sched_tick, tick) != tick;
     const nanos hurry = hurry_since(p);
     r.in_a_hurry |= hurry != forever;
+    // Those that came from the global queue are asked after the same time, whether others are left there or not.
+    const bool batch = batch_waits(p);
+    r.overdue |= batch;
     if (went_on) {
       p->seen.sched_when = now;
       // The owner may not know of what is overdue (a timer that a foreign thread has armed), so it must look.
       if (overdue) p->next_look.store(1, relaxed);
     }
-    const nanos until =
-        std::min(p->seen.sched_when + (overdue ? overdue_slice : time_slice), saturating_add(hurry, overdue_slice));
+    const nanos began = p->seen.sched_when;
+    const nanos take_at =
+        std::min(began + (overdue ? overdue_slice : time_slice), saturating_add(hurry, overdue_slice));
+    const nanos ask_at = batch ? std::min(take_at, began + overdue_slice) : take_at;
     bool blocked;
     if (s == p_status::running) {
       if (went_on) {
@@ -287,13 +314,14 @@ retaken retake(nanos now, bool overdue, hog_watch& hogs, call_watch& calls) noex
       }
       r.stuck = true;
       blocked = calls.blocks(p, tick, now);
-      if (!blocked && now < until) {
-        r.next_look = std::min(r.next_look, until);
+      if (!blocked && now < ask_at) {
+        r.next_look = std::min(r.next_look, ask_at);
         continue;
       }
-      if (!take_from_running(p, tick, now, overdue, hogs, r)) continue;
+      const bool may_answer = !blocked && what != overdue_work::timer && hurry == forever;
+      if (!take_from_running(p, tick, now, {blocked ? now : take_at, may_answer, overdue}, hogs, r)) continue;
     } else {
-      const bool slice_is_over = now >= until && (overdue || wanted(p));
+      const bool slice_is_over = now >= take_at && (overdue || wanted(p));
       if (!takes_from_call(p, now, slice_is_over)) continue;
       blocked = p->seen.syscall_when != now;  // it is still in the call of the last round
       if (slice_is_over) note_slice_used_up(p);
@@ -408,9 +436,9 @@ void run_monitor() noexcept {
     if (take_promise_over(now)) one_spins_less();
     if (WEFT_UNLIKELY(sched.m_wanted.load(relaxed)) && sched.m_wanted.exchange(false, seq_cst)) wakep();
     const bool nobody_polls = poll_if_nobody_did(now);
-    bool overdue = work_is_overdue(now);
+    const overdue_work overdue = what_is_overdue(now);
     if (sched.idle_ps.load(relaxed) != 0) {
-      if (overdue || newcomers_may_begin()) {
+      if (overdue != overdue_work::none || newcomers_may_begin()) {
         startm(nullptr, false);
         start_some_locked_m();
       } else if (nobody_polls || timer_wants_poller()) {

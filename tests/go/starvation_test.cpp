@@ -292,6 +292,41 @@ TEST_CASE("starvation: two that talk to each other, beside others that compute a
   CHECK(words >= 80'000 / slowdown);
 }
 
+// Each comes by every 20 us, so it is asked to yield, and keeps its thread.
+TEST_CASE("starvation: those that compute and often use a channel have equal shares, and seldom lose their Ps") {
+  double least_share = 0, lost = 1;
+  for (int attempt = 0; attempt < 5 && (least_share < 0.5 || lost > 0.2); ++attempt) {  // other processes disturb
+    std::array<long, 8> done{};
+    weft::run(
+        [&] {
+          const weft::stats before = weft::runtime_stats();
+          std::atomic<bool> over{false};
+          weft::wait_group w;
+          for (long& n : done) {
+            w.go([&] {
+              for (weft::chan<int> own(1); !over; ++n) {
+                own.send(1);
+                own.recv();
+                compute_for(20us);
+              }
+            });
+          }
+          weft::sleep(400ms);
+          over = true;
+          w.wait();
+          const weft::stats after = weft::runtime_stats();
+          lost = static_cast<double>(after.detachments - before.detachments) /
+                 static_cast<double>(after.preemptions - before.preemptions);
+        },
+        {.procs = 1});
+    const auto [least, most] = std::minmax_element(done.begin(), done.end());
+    least_share = static_cast<double>(*least) / static_cast<double>(*most);
+  }
+  INFO("least share " << least_share << ", lost " << lost);
+  CHECK(least_share >= 0.5);
+  CHECK(lost <= 0.2);
+}
+
 // Of two that the poller wakes at once, the first runs at once, and need not wait for the pair's time slice.
 TEST_CASE("starvation: two connections to which something comes, beside two that talk to each other") {
   weft::run(

@@ -206,8 +206,9 @@ struct retaken {
   bool detached = false;      // one was taken from a goroutine that runs on
   defendant newcomer;         // one was taken from a goroutine that had just begun
   bool has_turn = false;      // one that was taken from a system call had the turn for newcomers
-  bool overdue = false;       // a timer or the global queue was: so it may soon be again
-  bool in_a_hurry = false;    // a goroutine that waits for some P is (shorten_slice)
+  // A timer or the global queue was overdue, or others of a batch wait: so something may soon be overdue again. Or a
+  // goroutine that waits for some P is in a hurry (shorten_slice).
+  bool look_soon = false;
   bool stuck = false;         // some P is still in the time slice of the last round
   nanos next_look = forever;  // when such a time slice is over, or the watch of a thread is decided
 };
@@ -256,12 +257,10 @@ bool take_from_running(P* p, std::uint64_t tick, nanos now, slice_end end, hog_w
     sched.preemptions.fetch_add(1, relaxed);
   }
   if (!end.overdue && !wanted(p) && !hogs.is_one(now - p->seen.sched_when)) return false;
-  if (end.may_answer && !asked) {
-    r.next_look = std::min(r.next_look, now + time_to_answer);  // also sees when the next slice began
-    return false;
-  }
-  if (now < end.take_at) {
-    r.next_look = std::min(r.next_look, end.take_at);
+  // The look after time_to_answer also sees that the next slice has begun.
+  const nanos next = end.may_answer && !asked ? now + time_to_answer : end.take_at;
+  if (now < next) {
+    r.next_look = std::min(r.next_look, next);
     return false;
   }
   if (sched.world_stopping.load(relaxed) || sched.shutting_down.load(relaxed)) return false;
@@ -284,7 +283,7 @@ bool take_from_running(P* p, std::uint64_t tick, nanos now, slice_end end, hog_w
 retaken retake(nanos now, overdue_work what, hog_watch& hogs, call_watch& calls) noexcept {
   const bool overdue = what != overdue_work::none;
   retaken r;
-  r.overdue = overdue;
+  r.look_soon = overdue;
   std::uint32_t n = sched.procs.load(acquire);
   for (std::uint32_t i = 0; i < n; ++i) {
     P* p = sched.all_ps[i].load(acquire);
@@ -293,10 +292,9 @@ retaken retake(nanos now, overdue_work what, hog_watch& hogs, call_watch& calls)
     std::uint64_t tick = p->sched_tick.load(relaxed);
     const bool went_on = std::exchange(p->seen.sched_tick, tick) != tick;
     const nanos hurry = hurry_since(p);
-    r.in_a_hurry |= hurry != forever;
     // Those that came from the global queue are asked after the same time, whether others are left there or not.
     const bool batch = batch_waits(p);
-    r.overdue |= batch;
+    r.look_soon |= batch || hurry != forever;
     if (went_on) {
       p->seen.sched_when = now;
       // The owner may not know of what is overdue (a timer that a foreign thread has armed), so it must look.
@@ -372,7 +370,7 @@ nanos next_round(nanos now, nanos interval, const retaken& last) noexcept {
     return now + (nobody_polls ? std::min(interval, overdue_slice) : interval);
   }
   nanos timer = earliest_timer();
-  if (timer != 0 || io || last.overdue || last.in_a_hurry) interval = std::min(interval, overdue_slice);
+  if (timer != 0 || io || last.look_soon) interval = std::min(interval, overdue_slice);
   nanos at = std::min(now + interval, last.next_look);
   if (last.stuck && timer > now) at = std::min(at, saturating_add(timer, overdue_after));
   return std::max(at, now + shortest_pause);

@@ -41,10 +41,7 @@ select_outcome do_select(const select_op* ops, std::size_t count, std::int64_t t
   workspace ws(count);
   rt::runtime_scope scope;
   shuffle(ws.order, count, randomness(scope.m()));
-  for (std::size_t i = 0; i < count; ++i) {
-    if (ops[i].chan) ws.add_lock(ops[i].chan);
-  }
-  ws.sort_locks();
+  ws.add_locks_of(ops, count);
 
   ws.lock_all();
   for (std::size_t i = 0; i < count; ++i) {

@@ -10,13 +10,10 @@ std::size_t chan_choose(const select_op* ops, std::size_t count) {
   workspace ws(count);
   rt::runtime_scope scope;
   shuffle(ws.order, count, randomness(scope.m()));
-  for (std::size_t i = 0; i < count; ++i) {
-    if (ops[i].chan) ws.add_lock(ops[i].chan);
-  }
-  ws.sort_locks();
+  ws.add_locks_of(ops, count);
   ws.lock_all();
-  const std::uint32_t* end = ws.order + count;
-  const std::uint32_t* chosen = std::find_if(ws.order, ws.order + count, [=](std::uint32_t k) {
+  const std::uint32_t *begin = ws.order, *end = begin + count;
+  const std::uint32_t* chosen = std::find_if(begin, end, [=](std::uint32_t k) {
     return ops[k].chan && (ops[k].send ? ops[k].chan->ready_to_send() : ops[k].chan->ready_to_recv());
   });
   ws.unlock_all();

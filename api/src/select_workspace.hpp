@@ -27,9 +27,11 @@ class workspace {
     order = large_order_.get();
   }
 
-  void add_lock(chan_core* c) noexcept { locks[lock_count++] = c; }
-
-  [[gnu::always_inline]] void sort_locks() noexcept {
+  // The locks to take: in the order of their addresses, and each once.
+  [[gnu::always_inline]] void add_locks_of(const select_op* ops, std::size_t count) noexcept {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (ops[i].chan) locks[lock_count++] = ops[i].chan;
+    }
     if (lock_count > cases_on_stack) {
       std::sort(locks, locks + lock_count, std::less<>());
     } else {

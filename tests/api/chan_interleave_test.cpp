@@ -320,6 +320,15 @@ void in_every_order(F scenario) {
   }
 }
 
+// Closes both channels when no senders are left.
+void close_after(world& w, const std::shared_ptr<int>& senders) {
+  w.go([&w, senders] {
+    interleaving::wait_until([&] { return *senders == 0; });
+    w.close(0);
+    w.close(1);
+  });
+}
+
 template <class F>
 void times(int n, F f) {
   for (int i = 0; i < n; ++i) f();
@@ -342,11 +351,7 @@ TEST_CASE("channels: senders and receivers, some in a hurry, and a close") {
       times(2, [&] { w.send(1); });
       --*senders;
     });
-    w.go([&w, senders] {
-      interleaving::wait_until([&] { return *senders == 0; });
-      w.close(0);
-      w.close(1);
-    });
+    close_after(w, senders);
     w.go([&w] {
       while (w.recv(0) == chan_status::done) {}
     });
@@ -603,11 +608,7 @@ TEST_CASE("select: those that send copies meet others, and a close") {
       times(2, [&] { w.send(1); });
       --*senders;
     });
-    w.go([&w, senders] {
-      interleaving::wait_until([&] { return *senders == 0; });
-      w.close(0);
-      w.close(1);
-    });
+    close_after(w, senders);
     w.go([&w] {
       while (w.select({recv_from(0), recv_from(1)}).status == chan_status::done) {}
     });

@@ -121,6 +121,68 @@ TEST_CASE("simulation of shared_mutex: one writer, or readers") {
   }
 }
 
+namespace {
+
+// When the writer comes: while another one is inside, or after that one has woken the readers.
+enum class comes { before_they_are_woken, soon_after, late };
+
+// On the only P. Two readers are woken, and do not come, as the goroutine that woke them keeps the P and reads again
+// and again. Checks when a writer on another thread gets the lock.
+std::string one_reads_on(std::uint64_t seed, comes when) {
+  simulation s(seed);
+  weft::shared_mutex m;
+  bool writer_comes = false, got_it = false;
+  s.add_weft([&] {
+    m.lock();
+    weft::wait_group readers;
+    for (int i = 0; i < 2; ++i) {
+      readers.go([&] {
+        m.lock_shared();
+        m.unlock_shared();
+      });
+    }
+    weft::yield();
+    {
+      weft::no_preemption keep;
+      if (when == comes::before_they_are_woken) {
+        writer_comes = true;
+        simulation::compute(500 * microsecond);
+      }
+      m.unlock();
+      if (when == comes::late) simulation::compute(1500 * microsecond);
+      const auto until = std::chrono::steady_clock::now() + (when == comes::late ? 500us : 3ms);
+      while (!got_it && std::chrono::steady_clock::now() < until) {
+        m.lock_shared();
+        writer_comes = true;
+        simulation::compute(50 * microsecond);
+        m.unlock_shared();
+      }
+      interleaving::check(got_it, "the writer waits on");
+    }
+    readers.wait();
+  });
+  s.add([&] {
+    interleaving::wait_until([&] { return writer_comes; });
+    m.lock();
+    got_it = true;
+    m.unlock();
+  });
+  return s.run();
+}
+
+}  // namespace
+
+TEST_CASE("simulation of shared_mutex: a writer waits only so long for readers that were woken") {
+  for (std::uint64_t seed = 0; seed < seeds(100); ++seed) {
+    if (simulation(seed).procs() != 1) continue;
+    INFO("seed " << seed);
+    for (comes when : {comes::before_they_are_woken, comes::soon_after, comes::late}) {
+      INFO("it comes " << static_cast<int>(when));
+      REQUIRE(one_reads_on(seed, when) == "");
+    }
+  }
+}
+
 TEST_CASE("simulation of semaphore and condition_variable: a bounded queue") {
   for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
     INFO("seed " << seed);

@@ -4,7 +4,7 @@
 // Each time: the action works, or throws std::bad_alloc or std::system_error; nothing is left over; what runs besides
 // goes on; and without failures the action works again.
 //
-// Kills this mutant (tests/mutants): after-func-is-forgotten.
+// Kills these mutants (tests/mutants): after-func-is-forgotten, rwmutex-needs-memory.
 //
 // Linked with --wrap, so that weft's own system calls come through here. operator new is replaced for the whole
 // program.
@@ -19,6 +19,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <pthread.h>
@@ -382,6 +383,41 @@ TEST_CASE("channels, timers and waits with a limit throw when the system refuses
       ctx.done().recv();
     });
     CHECK(refused[call::allocate] > 0);
+  });
+}
+
+// A writer that waits sets a timer for itself.
+TEST_CASE("lock of a shared_mutex needs no memory") {
+  weft::run([] {
+    weft::shared_mutex m;
+    weft::chan<void> begin;
+    weft::wait_group writers, locked;
+    bool threw = false;
+    for (int i = 0; i < many; ++i) {
+      writers.go([&] {
+        while (begin.recv()) {
+          try {
+            std::lock_guard hold(m);
+          } catch (...) {
+            threw = true;
+          }
+          locked.done();
+        }
+      });
+    }
+    refusals refused = survives([&] {
+      {
+        std::lock_guard hold(m);
+        locked.add(many);
+        for (int i = 0; i < many; ++i) begin.send();
+        weft::sleep(2ms);
+      }
+      locked.wait();
+    });
+    begin.close();
+    writers.wait();
+    CHECK(refused[call::allocate] > 0);
+    CHECK_FALSE(threw);
   });
 }
 

@@ -64,6 +64,7 @@ bool look_longer(Try try_to_lock) noexcept {
 //   take()           takes the lock if it is free
 //   take_soon()      may wait awake for a while (look_longer), and takes the lock if it becomes free meanwhile
 //   take_or_queue()  takes the lock; or else w is queued afterwards, and somebody will wake it
+//   look_again_at()  when one that waits is to call take_or_queue() again, though nobody wakes it; never_ns: need not
 //   taken()          w has the lock, and is not to be woken
 //   give_up()        w does not want the lock any more, and is still queued
 template <class Lock>
@@ -72,17 +73,25 @@ bool lock_as_heir(rt::runtime_scope& scope, heir_waiter& w, rt::goroutine_lock& 
   constexpr rt::nanos thread_looks_again = 100 * rt::millisecond;
   w.since = rt::nanotime();
   if (deadline <= w.since) return lock.take();
+  bool looks_again = true;
   for (;;) {
     bucket.acquire_lock();
     w.heir = false;
     if (!lock.take_or_queue()) {
-      std::int64_t until = scope.m() ? deadline : std::min(deadline, rt::nanotime() + thread_looks_again);
+      std::int64_t until = looks_again ? std::min(deadline, lock.look_again_at()) : deadline;
+      if (!scope.m()) until = std::min(until, rt::nanotime() + thread_looks_again);
       auto give_up = [&]() noexcept { lock.give_up(); };
-      if (!block_once(scope, w, bucket, why, until, give_up)) {
-        if (rt::nanotime() < deadline) continue;
-        rt::lock_guard hold(bucket);
-        if (w.queued) give_up();
-        return false;
+      try {
+        if (!block_once(scope, w, bucket, why, until, give_up)) {
+          if (rt::nanotime() < deadline) continue;
+          rt::lock_guard hold(bucket);
+          if (w.queued) give_up();
+          return false;
+        }
+      } catch (const std::bad_alloc&) {
+        if (until == deadline) throw;
+        looks_again = false;  // there is no memory for a timer
+        continue;
       }
       if (w.handed_over) return true;
       if (!look(heir_looks, [&]() noexcept { return lock.take(); }) && !lock.take_soon()) continue;

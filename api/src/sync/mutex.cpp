@@ -102,6 +102,7 @@ bool mutex::lock_slow(std::int64_t deadline) {
       q.remove(w);
       q.settle_as_holder(m, true);
     }
+    std::int64_t look_again_at() noexcept { return never_ns; }
     void give_up() noexcept {
       q.remove(w);
       q.settle(m);

@@ -5,8 +5,8 @@
 //
 //   waiters   the queues                                   the word changes
 //   0         empty, or an heir is first in one            by CAS
-//   1         somebody waits, nobody is on the way in      all readers but the last leave by CAS; all else happens
-//             time; the lock is held                       under the bucket
+//   1         somebody waits, who does not wait for an     all readers but the last leave by CAS; all else happens
+//             heir; the lock is held                       under the bucket
 //
 // The bit is set by a CAS of a word that says "held", so the last holder's own CAS fails, and it comes to the bucket:
 // no wake-up is lost. The bit is also set by an heir that has come and leaves others behind: it holds the lock itself.
@@ -21,8 +21,9 @@
 // inside.
 //
 // Readers that were woken may take long to come: as long as time slices last, if those that have the Ps only read. If
-// they have been on their way for `patience`, a writer no longer waits for them (must_wake). Not before that: an heir
-// that comes in time costs less than a lock that is handed over (docs/adr/0052-readers-that-do-not-come.md).
+// they have been on their way for `patience`, or if the writer is old, a writer no longer waits for them (must_wake);
+// so that this is seen, it looks again when it has become old. Not before that: an heir that comes in time costs less
+// than a lock that is handed over (docs/adr/0052-readers-that-do-not-come.md).
 //
 // The model is tests/model/rwmutex.pml.
 
@@ -83,15 +84,20 @@ std::uint32_t hand_over_to_all(sync_queue& q, wake_list& woken) noexcept {
   return n;
 }
 
+// Whether writer w has waited long enough for readers that are on their way, of whom r is the first.
+bool waits_no_longer(const heir_waiter& w, const heir_waiter& r, rt::nanos now) noexcept {
+  return r.is_late(now) || w.is_old(now);
+}
+
 }  // namespace
 
-// Called under the bucket, as are the functions below up to wait(). True: somebody waits, and nobody is on the way in
-// time.
+// Called under the bucket, as are the functions below up to wait(). True: somebody waits, and not for an heir.
 bool shared_mutex::must_wake() noexcept {
   drop_abandoned(writers_);
   drop_abandoned(readers_);
   if (heir_is_first(writers_)) return false;
-  if (heir_is_first(readers_)) return writers_.first && first(readers_)->is_late(rt::nanotime());
+  if (heir_is_first(readers_))
+    return writers_.first && waits_no_longer(*first(writers_), *first(readers_), rt::nanotime());
   return writers_.first || readers_.first;
 }
 
@@ -128,7 +134,7 @@ void shared_mutex::pass_on(wake_list& woken, side from) noexcept {
   while (holders == 0 && must_wake()) {
     rt::shorten_slice(rt::this_m(), now);
     heir_waiter* w = first(writers_);
-    heir_waiter* r = heir_is_first(readers_) ? nullptr : first(readers_);  // late ones have been woken already
+    heir_waiter* r = heir_is_first(readers_) ? nullptr : first(readers_);  // heirs have been woken already
     bool old_writer = w && w->is_old(now), old_reader = r && r->is_old(now);
     side to = !r || (w && from == side::reader) ? side::writer : side::reader;
     if (old_writer != old_reader) to = old_writer ? side::writer : side::reader;
@@ -150,7 +156,7 @@ void shared_mutex::pass_on(wake_list& woken, side from) noexcept {
   }
   // release: what was done under the lock, also by the readers before, whose unlocks the caller has acquired. seq_cst:
   // a try that begins after unlock() has returned sees that the lock is free, or whose it is. If it is free it is not
-  // marked, even if readers that are on their way have become late just now.
+  // marked, even if readers that are on their way have become late just now, or a writer old.
   word_.store(holders != 0 && must_wake() ? holders | waiters : holders, rt::seq_cst);
 }
 
@@ -189,6 +195,10 @@ bool shared_mutex::wait(side s, std::int64_t deadline) {
       if (w.queued) remove(m.queue_of(s), w);
       if (s == side::reader) m.let_readers_in(woken);  // those that came while a writer was inside
       m.settle();
+    }
+    // A writer does so when it has become old: from then on it counts beside any readers that are on their way.
+    std::int64_t look_again_at() noexcept {
+      return s == side::writer && !w.is_old(rt::nanotime()) ? w.since + patience : never_ns;
     }
     void give_up() noexcept { m.give_up(w, s, woken); }
 

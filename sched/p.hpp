@@ -120,11 +120,12 @@ struct alignas(cache_line) P {
   std::uint64_t pass_slice = 0;
 
   // Owner, let_others_in (park.cpp): the count.inherited at its next look; the ring's head, and cpu_ticks, at its last
-  // look; how many came before those that talk, if they have not come back since; and until when these may go on then.
+  // look; the time slice (sched_tick) after which it let others in, if those that talk have not come back since, or 0;
+  // and until when these may go on.
   std::uint64_t others_at = others_every;
   std::uint32_t head_at_look = 0;
-  std::uint32_t let_in = 0;
   std::uint64_t looked_at = 0;
+  std::uint64_t let_in_at = 0;
   std::uint64_t talk_until = 0;
 
   // Owner, overdue_in_ring (find.cpp): the ring's head, or one less if the ring was empty, and since when it has been

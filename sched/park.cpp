@@ -38,21 +38,24 @@ inline bool must_visit_scheduler(const M* m, const P* p) noexcept {
 // ahead.
 //
 // If those that were let in take long, the two that talk go on for as long as each of these took, when they come back:
-// else they would have so many words for each time slice of each of the others. sysmon ends their slice as any other.
+// else they would have so many words for each time slice of each of the others. Time in which the P idled does not
+// count (idle_p_put). sysmon ends their slice as any other.
 WEFT_NOINLINE G* let_others_in(P* p, G* next) noexcept {
   p->others_at = p->count.inherited.get() + others_every;
   look_now_and_then_whether_alone(p);
   const std::uint64_t now = cpu_ticks(), passed = now - std::exchange(p->looked_at, now);
   const bool ring_is_served = std::exchange(p->head_at_look, p->runq.head()) != p->runq.head();
-  if (ring_is_served && p->let_in != 0) {
-    const std::uint64_t each = passed / (std::exchange(p->let_in, 0) + 1);
-    p->talk_until = now + std::min(each, longest_talk_us * cpu_tick_rate.per_us);
+  const std::uint64_t longest = longest_talk_us * cpu_tick_rate.per_us, slices = p->sched_tick.load(relaxed);
+  if (ring_is_served && p->let_in_at != 0) {
+    const std::uint64_t each = passed / std::max<std::uint64_t>(slices - std::exchange(p->let_in_at, 0), 1);
+    p->talk_until = now + std::min(each, longest);
   }
-  if (now < p->talk_until) return next;
+  // If the counter was set back, as when a machine was moved, the time is over at once.
+  if (p->talk_until > now && p->talk_until - now <= longest) return next;
   G* g = ring_is_served ? nullptr : ring_one(p);
   if (!g) g = global_one(p, 0);
   if (!g) return next;
-  p->let_in = p->runq.size() + 1;
+  p->let_in_at = slices;
   p->head_at_look = p->runq.head();
   put_back(p, next);
   return g;

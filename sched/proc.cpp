@@ -81,6 +81,7 @@ void idle_p_put(P* p) noexcept {
   // (Go issue 44868). So the bit of P 0 stays set.
   if (p->id != 0 && p->timers.wake_when() == 0) sched.timer_mask.clear(p->id);
   sched.idle_mask.set(p->id);
+  p->let_in_at = 0;  // let_others_in: the time in which it idles is nobody's
   p->next_idle = sched.idle_p_list;
   sched.idle_p_list = p;
   sched.idle_ps.fetch_add(1, seq_cst);  // S1

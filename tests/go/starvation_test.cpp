@@ -292,6 +292,49 @@ TEST_CASE("starvation: two that talk to each other, beside others that compute a
   CHECK(words >= 80'000 / slowdown);
 }
 
+// The two that talk pay for the time that others used, but not for that in which nobody ran, and once for each of those
+// others: also for those that were started meanwhile.
+TEST_CASE("starvation: one that yields beside two that talk to each other") {
+  struct {
+    clock::duration pause;  // between two conversations
+    int started;            // by the one that yields, each time
+  } const cases[] = {{20ms, 0}, {0ms, 200}};
+  constexpr int conversations = 20;
+  for (const auto& [pause, started] : cases) {
+    INFO(started << " are started");
+    // Returns in how many conversations it waited for more than 5 ms.
+    auto waits_long = [pause = pause, started = started] {
+      int n = 0;
+      for (int i = 0; i < conversations; ++i) {
+        std::atomic<bool> over{false};
+        weft::wait_group w;
+        int words = 0;
+        two_that_talk(w, over, 0us, words);
+        clock::duration longest{};
+        const int enough = 20'000 + i * 777;  // the last look before the end is at some place
+        for (auto end = clock::now() + late; words < enough && clock::now() < end;) {
+          const auto begin = clock::now();
+          weft::yield();
+          longest = std::max(longest, clock::now() - begin);
+          weft::wait_group those;
+          for (int k = 0; k < started; ++k) those.go([] { compute_for(100us); });
+          those.wait();
+        }
+        over = true;
+        w.wait();
+        n += longest > 5ms;
+        weft::sleep(pause);
+      }
+      return n;
+    };
+    int least = conversations;
+    for (int attempt = 0; attempt < 3 && least > conversations / 10; ++attempt) {  // other processes disturb
+      least = std::min(least, weft::run(waits_long, {.procs = 1}));
+    }
+    CHECK(least <= conversations / 10);
+  }
+}
+
 // Each comes by every 20 us, so it is asked to yield, and keeps its thread.
 TEST_CASE("starvation: those that compute and often use a channel have equal shares, and seldom lose their Ps") {
   double least_share = 0, lost = 1;

@@ -40,11 +40,12 @@ inline chan_status do_alone(const select_op& op, std::int64_t timeout) {
 }
 
 // chan_select for operations some of which have no value yet. make(n) makes the value of ops[n], if it is such a one,
-// and returns its address. It is called for the operation that is done, or for all if none can be done at once.
+// and returns its address. It is called for the operation that is done, or for all that have a channel if none can be
+// done at once.
 template <class Make>
 select_outcome select_making_values(std::span<select_op> ops, std::int64_t timeout, Make make) {
   const auto give_value = [&](std::size_t n) {
-    if (ops[n].send && !ops[n].value) ops[n].value = make(n);
+    if (ops[n].chan && ops[n].send && !ops[n].value) ops[n].value = make(n);
   };
   for (;;) {
     const std::size_t n = chan_choose(ops.data(), ops.size());
@@ -383,7 +384,8 @@ concept sendable = !std::is_void_v<T> && std::is_constructible_v<T, V>;
 // A case that sends v to c. Used directly in select(...), the case refers to v, so a case that has a name must not
 // outlive v. A v that is an rvalue is moved from only if this case is chosen; if it is of another type and its
 // conversion may throw, it is converted beforehand. A v that is an lvalue is copied if this case is chosen, or if
-// select has to wait. A select_case made from the case owns its value; if that came from an lvalue, it sends a copy.
+// select has to wait and c is not nil. A select_case made from the case owns its value; if that came from an lvalue, it
+// sends a copy.
 template <class T, class V = T, class F = detail::no_handler>
   requires detail::sendable<T, V>
 auto on_send(const send_chan<T>& c, V&& v, F f = {}) {

@@ -112,9 +112,9 @@ TEST_CASE("connect: the addresses of a name share the time, be it a time limit's
     for (bool with_context : {false, true}) {
       CAPTURE(with_context);
       std::error_code ec;
-      const auto [ctx, cancel] = weft::with_timeout(weft::background(), 4s);
+      const auto [ctx, cancel] = weft::with_timeout(weft::background(), 2s);
       auto s =
-          with_context ? weft::net::tcp_stream::connect(name, ctx, ec) : weft::net::tcp_stream::connect(name, 4s, ec);
+          with_context ? weft::net::tcp_stream::connect(name, ctx, ec) : weft::net::tcp_stream::connect(name, 2s, ec);
       CHECK(!ec);
       CHECK(s.is_open());
     }

@@ -12,10 +12,14 @@ using namespace std::chrono_literals;
 
 int main() {
   const int report = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 100);
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return 1;
   for (int fd : {0, 1, 2}) ::close(fd);
   const char* wrong = nullptr;
   weft::run([&] {
     auto signals = weft::io::signal_channel({SIGUSR1});
+    weft::go([&] { weft::io::wait_readable(ends[0]); });
+    weft::sleep(1ms);  // it waits
     for (int fd : {0, 1, 2}) {
       if (::open("/dev/null", O_RDWR) != fd) wrong = "weft has opened one of the first three descriptors";
     }

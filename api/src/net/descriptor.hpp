@@ -234,8 +234,8 @@ ssize_t attempt(descriptor& d, rt::poll_mode mode, std::error_code& ec, Call cal
 bool sleep_for(rt::nanos d);
 
 // Waits for a connection on d. Returns a file descriptor for it, or -1 with ec set. While no file descriptors are to be
-// had, it waits for one.
-int accept_descriptor(descriptor* d, sockaddr_storage* from, socklen_t* size, std::error_code& ec,
+// had, it waits for one. *plain: whether d was plain when the connection was accepted, which has inherited its options.
+int accept_descriptor(descriptor* d, sockaddr_storage* from, socklen_t* size, bool* plain, std::error_code& ec,
                       message_address* where);
 
 // Returns what sys::local_name or sys::peer_name says of fd, or an endpoint without an address, with ec set.

@@ -105,7 +105,7 @@ int finish_connect(descriptor& d) {
   }
 }
 
-// Connects, and tries again now and then while a unix socket says EAGAIN: the listener's queue is full, and no event
+// Connects a unix socket, and tries again now and then while it says EAGAIN: the listener's queue is full, and no event
 // tells when that changes.
 int connect_patiently(int fd, const endpoint& to, rt::nanos deadline, const context& ctx) {
   int n = sys::connect(fd, to.data(), to.size());
@@ -125,7 +125,7 @@ descriptor* dial_once(int type, const endpoint& to, rt::nanos deadline, const co
   }
   int n;
   try {
-    n = connect_patiently(fd, to, deadline, ctx);
+    n = to.is_unix() ? connect_patiently(fd, to, deadline, ctx) : sys::connect(fd, to.data(), to.size());
   } catch (...) {
     sys::close(fd);
     throw;
@@ -133,7 +133,13 @@ descriptor* dial_once(int type, const endpoint& to, rt::nanos deadline, const co
   bool pending = n == -EINPROGRESS || n == -EINTR || n == -EALREADY;
   if (n < 0 && n != -EISCONN && !pending) {
     sys::close(fd);
-    ec = n != -EAGAIN ? system_error_code(-n) : ctx.err() ? ctx.err() : system_error_code(ETIMEDOUT);
+    if (n != -EAGAIN) {
+      ec = system_error_code(-n);
+    } else if (!to.is_unix()) {
+      ec = system_error_code(EADDRNOTAVAIL);  // no local port is free: that is what TCP says, and UDP says EAGAIN
+    } else {
+      ec = ctx.err() ? ctx.err() : system_error_code(ETIMEDOUT);
+    }
     return nullptr;
   }
   // Registered only now: before connect(), the poller would report the socket as hung up.
@@ -208,7 +214,7 @@ descriptor* bind_socket(int type, const endpoint& at, const listen_options& o, s
   return d;
 }
 
-int accept_descriptor(descriptor* d, sockaddr_storage* from, socklen_t* size, std::error_code& ec,
+int accept_descriptor(descriptor* d, sockaddr_storage* from, socklen_t* size, bool* plain, std::error_code& ec,
                       message_address* where) {
   rt::throw_if_not_running("a socket");
   turn t(d, side::read, ec, where);
@@ -216,7 +222,10 @@ int accept_descriptor(descriptor* d, sockaddr_storage* from, socklen_t* size, st
   rt::nanos pause = first_pause;
   for (;;) {
     int fd = sys::accept(d->fd, from, size);
-    if (fd >= 0) return fd;
+    if (fd >= 0) {
+      *plain = d->plain.load(rt::relaxed);
+      return fd;
+    }
     switch (-fd) {
       case EAGAIN: {
         rt::poll_status s = wait_in_turn(*d, rt::poll_mode::read);

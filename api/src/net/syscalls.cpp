@@ -122,7 +122,7 @@ int poll_once(int fd, bool writable) noexcept {
 }
 
 int duplicate(int fd) noexcept {
-  int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);  // as in own_descriptor.hpp
   return copy >= 0 ? copy : -errno;
 }
 

@@ -17,12 +17,12 @@ namespace {
 int set_nodelay_on(int fd, bool on) noexcept { return sys::set_option(fd, IPPROTO_TCP, TCP_NODELAY, on); }
 
 // Returns the deadline for the next of several addresses. None of them may use up all the time that is left, but each
-// gets two seconds, if there is that much.
+// gets a third of a second, in which most connections are established, if there is that much.
 rt::nanos share_of(rt::nanos deadline, std::size_t addresses_left) noexcept {
   if (deadline == rt::forever) return deadline;
   rt::nanos left = time_until(deadline);
   if (left <= 0) return deadline;
-  return deadline - left + std::min(left, std::max(left / static_cast<rt::nanos>(addresses_left), 2 * rt::second));
+  return deadline - left + std::min(left, std::max(left / static_cast<rt::nanos>(addresses_left), rt::second / 3));
 }
 
 descriptor* connect_to(const endpoint& to, rt::nanos deadline, const context& ctx, std::error_code& ec) {
@@ -162,8 +162,8 @@ namespace {
 descriptor* accept_one(descriptor* l, std::error_code& ec, message_address* where) {
   sockaddr_storage from;
   socklen_t size;
-  bool plain = l && l->plain.load(rt::relaxed);  // read now: the listener may be gone afterwards
-  int fd = detail::accept_descriptor(l, &from, &size, ec, where);
+  bool plain;
+  int fd = detail::accept_descriptor(l, &from, &size, &plain, ec, where);
   if (fd < 0) return nullptr;
   set_nodelay_on(fd, true);
   descriptor* d = descriptor::make_or_close(fd, ec);

@@ -99,7 +99,8 @@ unix_listener unix_listener::adopt(int fd) {
 unix_stream unix_listener::accept(std::error_code& ec) {
   sockaddr_storage from;
   socklen_t size;
-  int fd = detail::accept_descriptor(d_, &from, &size, ec, nullptr);
+  bool plain;
+  int fd = detail::accept_descriptor(d_, &from, &size, &plain, ec, nullptr);
   return unix_stream(fd < 0 ? nullptr : descriptor::make_or_close(fd, ec));
 }
 

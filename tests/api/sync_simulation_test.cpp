@@ -183,6 +183,42 @@ TEST_CASE("simulation of shared_mutex: a writer waits only so long for readers t
   }
 }
 
+// When the first writer has waited for a millisecond, it wakes by itself to look again. At about that moment the last
+// reader leaves.
+TEST_CASE("simulation of shared_mutex: a writer that looks again keeps its place") {
+  for (std::uint64_t seed = 0; seed < seeds(300); ++seed) {
+    INFO("seed " << seed);
+    simulation s(seed);
+    weft::shared_mutex m;
+    std::chrono::steady_clock::time_point first_came{};
+    bool first_comes = false, second_comes = false;
+    int served = 0, first_served = 0;
+    s.add_weft([&] {
+      m.lock_shared();
+      first_comes = true;
+      while (first_came.time_since_epoch() == 0ns) weft::sleep(1us);
+      simulation::compute(100 * microsecond);
+      second_comes = true;
+      const auto leaves = first_came + 1ms + std::chrono::nanoseconds(s.up_to(2 * microsecond));
+      simulation::compute((leaves - std::chrono::steady_clock::now()).count());
+      m.unlock_shared();
+      while (served != 2) weft::sleep(10us);
+    });
+    const auto write = [&](bool& comes, bool first) {
+      interleaving::wait_until([&] { return comes; });
+      if (first) first_came = std::chrono::steady_clock::now();
+      m.lock();
+      ++served;
+      if (first) first_served = served;
+      m.unlock();
+    };
+    s.add([&] { write(first_comes, true); });
+    s.add([&] { write(second_comes, false); });
+    REQUIRE(s.run() == "");
+    REQUIRE(first_served == 1);
+  }
+}
+
 TEST_CASE("simulation of semaphore and condition_variable: a bounded queue") {
   for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
     INFO("seed " << seed);

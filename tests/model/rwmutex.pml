@@ -25,7 +25,7 @@
  *     readers on their way are late may be answered either way at each look.
  *   - Left out: that nobody is passed by when it is old, and destroying.
  *
- * States: 1,637,986; with -Dwriters=1 -Dreaders=3 2,057,343; with -DENDS 2,991,153.
+ * States: 2,362,373; with -Dwriters=1 -Dreaders=3 3,064,855; with -DENDS 5,341,632.
  */
 
 #ifndef writers
@@ -54,6 +54,7 @@ byte queue[2 * room] = none; /* the writers', and from `room` on the readers' */
 bool queued[all];
 bool heir[all];
 bool old[all];
+bool comes_back[all]; /* a writer (the first, or a thread): it looks again when its time is over */
 
 mtype = { no, waits, woken, handed_over, timed_out, abandoned };
 mtype wait[all] = no; /* the state of the wait, and who has claimed it */
@@ -165,6 +166,9 @@ inline may_be_late() {
 #define claim_fails(a) (wait[a] != waits)
 #endif
 
+/* It was woken by its own timer, and finds what it is given. */
+#define is_coming_back(a) (comes_back[a] && wait[a] == timed_out)
+
 inline hand_over(a) {
   wait[a] = handed_over;
   remove(a);
@@ -228,8 +232,8 @@ inline choose_next() {
     :: !to_readers ->
       i = first_writer;
       if
-      :: claim_fails(i) -> remove(i)
-      :: !claim_fails(i) && (old[i] || is_reader(me)) -> hand_over(i)
+      :: claim_fails(i) && !is_coming_back(i) -> remove(i)
+      :: is_coming_back(i) || (!claim_fails(i) && (old[i] || is_reader(me))) -> hand_over(i)
       :: !claim_fails(i) && !old[i] && !is_reader(me) -> heir[i] = true; wait[i] = woken
       fi;
       i = 0
@@ -282,6 +286,7 @@ inline done_waiting() {
   wait[me] = no;
   heir[me] = false;
   old[me] = false;
+  comes_back[me] = false;
   timed = false
 }
 
@@ -311,12 +316,21 @@ outside:
   if
   :: atomic { is_free_for(me) -> take(); goto inside }
   :: atomic { !is_free_for(me) -> timed = true }
+  :: atomic { !is_free_for(me) && me == 0 -> timed = true; comes_back[me] = true }
   :: !is_free_for(me)
   :: goto over
   fi;
 again:
-  atomic { /* take_or_queue */
-    !bucket ->
+#ifdef MUTANT_handed_over_unseen
+#define finds_it_handed_over false
+#else
+#define finds_it_handed_over (wait[me] == handed_over)
+#endif
+  if
+  :: atomic { !bucket && finds_it_handed_over -> done_waiting(); goto inside }
+  :: atomic { /* take_or_queue */
+    !bucket && !finds_it_handed_over ->
+    assert(wait[me] != handed_over);
 #ifndef MUTANT_stays_heir
     heir[me] = false;
 #endif
@@ -345,9 +359,11 @@ again:
       :: else -> push_back(me)
       fi;
       wait[me] = waits;
+      comes_back[me] = comes_back[me] && timed;
       goto end_blocked
     fi
   }
+  fi;
   atomic { take_under_bucket(); goto inside }
 end_blocked:
   if
@@ -357,9 +373,12 @@ end_blocked:
     if
     :: goto again
     :: goto give_up
+#ifdef ENDS
+    :: atomic { !is_thread(me) -> wait[me] = abandoned; goto end_of_run }
+#endif
     fi
 #ifdef ENDS
-  :: atomic { wait[me] == waits && looks_again[me] -> looks_again[me] = false; wait[me] = timed_out; goto again }
+  :: atomic { wait[me] == waits && looks_again[me] -> looks_again[me] = false; comes_back[me] = !is_reader(me); wait[me] = timed_out; goto again }
   :: atomic { wait[me] != timed_out && !is_thread(me) -> wait[me] = abandoned; goto end_of_run }
 #endif
   fi;
@@ -371,7 +390,10 @@ end_blocked:
 give_up:
   atomic {
     !bucket ->
-    done_waiting();
+    if
+    :: wait[me] == handed_over -> done_waiting(); goto inside
+    :: else -> done_waiting()
+    fi;
     if
     :: queued[me] ->
       bucket = true;

@@ -6,6 +6,9 @@
 // by any more: unlock hands the lock over to it (Go's starvation mode, decided for each waiter). On the only P, an heir
 // cannot come before the goroutine that unlocked gives way; so its time slice ends after a millisecond (shorten_slice).
 //
+// A waiter whose own timer wakes it to look again (comes_back) is on its way without a claim. It may be handed the lock
+// meanwhile: it looks for that under the bucket before anything else.
+//
 // An heir whose run() ended before it came never comes. Every change of the queue looks for such heirs. A foreign
 // thread may be in the queue across the end of a run(), so it looks again from time to time.
 #pragma once
@@ -36,6 +39,7 @@ struct heir_waiter : sync_waiter {
   rt::nanos invited = 0;     // shared_mutex: since when it is an heir
   bool heir = false;         // woken, on its way; still queued
   bool handed_over = false;  // it holds the lock, and is not queued
+  bool comes_back = false;   // it waits until it looks again: if it cannot be claimed, it is on its way, or run() ends
 };
 
 template <class Try>
@@ -73,24 +77,30 @@ bool lock_as_heir(rt::runtime_scope& scope, heir_waiter& w, rt::goroutine_lock& 
   constexpr rt::nanos thread_looks_again = 100 * rt::millisecond;
   w.since = rt::nanotime();
   if (deadline <= w.since) return lock.take();
-  bool looks_again = true;
+  bool has_memory = true;  // for a timer with which to look again
   for (;;) {
     bucket.acquire_lock();
+    if (w.handed_over) {
+      bucket.release_lock();
+      return true;
+    }
     w.heir = false;
     if (!lock.take_or_queue()) {
-      std::int64_t until = looks_again ? std::min(deadline, lock.look_again_at()) : deadline;
+      std::int64_t until = has_memory ? std::min(deadline, lock.look_again_at()) : deadline;
       if (!scope.m()) until = std::min(until, rt::nanotime() + thread_looks_again);
-      auto give_up = [&]() noexcept { lock.give_up(); };
+      w.comes_back = until < deadline;
+      // Without memory for its timer, one that would have come back does so at once, and is not claimed meanwhile.
+      auto no_timer = [&]() noexcept { w.comes_back ? static_cast<void>(w.g->claim(w.ticket)) : lock.give_up(); };
       try {
-        if (!block_once(scope, w, bucket, why, until, give_up)) {
+        if (!block_once(scope, w, bucket, why, until, no_timer)) {
           if (rt::nanotime() < deadline) continue;
           rt::lock_guard hold(bucket);
-          if (w.queued) give_up();
-          return false;
+          if (w.queued) lock.give_up();
+          return w.handed_over;
         }
       } catch (const std::bad_alloc&) {
-        if (until == deadline) throw;
-        looks_again = false;  // there is no memory for a timer
+        if (!w.comes_back) throw;
+        has_memory = false;
         continue;
       }
       if (w.handed_over) return true;

@@ -84,6 +84,9 @@ std::uint32_t hand_over_to_all(sync_queue& q, wake_list& woken) noexcept {
   return n;
 }
 
+// Whether w, which could not be claimed, has been woken by its own timer to look again. It finds what it is given here.
+bool is_coming_back(const heir_waiter& w) noexcept { return w.comes_back && !w.g->waits_for_good(); }
+
 // Whether writer w has waited long enough for readers that are on their way, of whom r is the first.
 bool waits_no_longer(const heir_waiter& w, const heir_waiter& r, rt::nanos now) noexcept {
   return r.is_late(now) || w.is_old(now);
@@ -144,9 +147,9 @@ void shared_mutex::pass_on(wake_list& woken, side from) noexcept {
       } else {
         invite_all(readers_, woken, now);
       }
-    } else if (!woken.claim(*w)) {
+    } else if (const bool claimed = woken.claim(*w); !claimed && !is_coming_back(*w)) {
       remove(writers_, *w);
-    } else if (old_writer || from == side::reader) {
+    } else if (old_writer || from == side::reader || !claimed) {
       w->handed_over = true;
       remove(writers_, *w);
       holders = writer;

@@ -193,11 +193,13 @@ class recv_case<void, C, F> {
   F handler_;
 };
 
-// V is T if the case owns the value (it had to be converted, or the case is kept in a select_case), or T& if the case
-// refers to the caller's value. `Keep`: the value was passed as an lvalue; it is copied and not moved from.
+// V is T if the case owns the value (it had to be converted, or the case is kept in a select_case), or a reference if
+// the case refers to the caller's value. `Keep`: the value was passed as an lvalue; it is copied, or converted, and not
+// moved from.
 template <class T, class C, class V, bool Keep, class F>
 class send_case {
-  static constexpr bool copied_when_needed = Keep && !std::is_trivially_copyable_v<T>;
+  static constexpr bool copied_when_needed =
+      Keep && !(std::is_trivially_copyable_v<T> && std::is_nothrow_constructible_v<T, std::remove_reference_t<V>&>);
 
  public:
   static constexpr bool is_channel = true;
@@ -231,10 +233,12 @@ class send_case {
 
  private:
   T take_value() {
-    if constexpr (Keep) {
-      return T(std::as_const(value_));
-    } else {
+    if constexpr (!Keep) {
       return T(std::move(value_));
+    } else if constexpr (std::is_reference_v<V>) {
+      return T(value_);
+    } else {
+      return T(std::as_const(value_));
     }
   }
   struct nothing {};
@@ -373,6 +377,8 @@ auto make_send_case(C c, V&& v, F f) {
     return send_case<T, C, T&, false, F>(std::move(c), static_cast<T&>(v), std::move(f));
   } else if constexpr (converts_when_taken<T, V>) {
     return converting_send_case<T, C, V, F>(std::move(c), v, std::move(f));
+  } else if constexpr (std::is_lvalue_reference_v<V> && std::is_copy_constructible_v<T>) {
+    return send_case<T, C, V, true, F>(std::move(c), v, std::move(f));
   } else {
     return send_case<T, C, T, false, F>(std::move(c), T(std::forward<V>(v)), std::move(f));
   }
@@ -383,9 +389,9 @@ concept sendable = !std::is_void_v<T> && std::is_constructible_v<T, V>;
 
 // A case that sends v to c. Used directly in select(...), the case refers to v, so a case that has a name must not
 // outlive v. A v that is an rvalue is moved from only if this case is chosen; if it is of another type and its
-// conversion may throw, it is converted beforehand. A v that is an lvalue is copied if this case is chosen, or if
-// select has to wait and c is not nil. A select_case made from the case owns its value; if that came from an lvalue, it
-// sends a copy.
+// conversion may throw, it is converted beforehand. A v that is an lvalue is copied, or converted, if this case is
+// chosen, or if select has to wait and c is not nil. A select_case made from the case owns its value; if that came from
+// an lvalue, it sends a copy each time, unless T cannot be copied.
 template <class T, class V = T, class F = detail::no_handler>
   requires detail::sendable<T, V>
 auto on_send(const send_chan<T>& c, V&& v, F f = {}) {
@@ -549,7 +555,7 @@ select_outcome select_one(Case& c, std::int64_t timeout) {
   select_op op = c.op();
   if constexpr (makes_value<Case>) {
     if (timeout == dont_wait && c.would_block()) return {select_outcome::none, chan_status::would_block};
-    if (!op.value) op.value = c.make_value();
+    if (op.chan && !op.value) op.value = c.make_value();
   }
   const chan_status s = do_alone(op, timeout);
   return {s == chan_status::would_block ? select_outcome::none : 0, s};

@@ -14,6 +14,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -176,6 +177,8 @@ TEST_CASE("select: of several lvalues only the one that is sent is copied") {
       const chan<copied> none(weft::nil);
       CHECK(select(on_send(full, value), on_recv(in), on_send(full_too, value), on_send(none, value)) == 0);
       CHECK(copies == 2);
+      CHECK(select(on_send(none, value), on_timeout(1ms)) == 1);
+      CHECK(copies == 2);
       CHECK(select(on_send(full, value), on_recv(in), on_timeout(1ms)) == 2);
     }
     SECTION("each that is ready has the same chance") {
@@ -202,6 +205,47 @@ TEST_CASE("select: of several lvalues only the one that is sent is copied") {
       CHECK(select(on_send(full, value), on_recv(in)) == 1);
       CHECK(select(on_send(room, value), on_recv(in)) == 0);
     }
+  });
+}
+
+TEST_CASE("select: a case with an lvalue of another type sends it again and again") {
+  struct animal {
+    virtual ~animal() = default;
+  };
+  struct dog : animal {};
+  weft::run([] {
+    chan<std::shared_ptr<animal>> animals(4);
+    const auto rex = std::make_shared<dog>();
+    std::vector<weft::select_case> one{on_send(animals, rex)};
+    auto named = on_send(animals, rex);
+    for (int i = 0; i < 2; ++i) {
+      CHECK(select(one) == 0);
+      CHECK(select(named) == 0);
+    }
+    for (int i = 0; i < 4; ++i) CHECK(animals.recv() == rex);
+
+    chan<std::string> names(6);
+    std::string_view name = "rex";
+    auto changed = on_send(names, name);
+    std::vector<weft::select_case> literal{on_send(names, "a name that is not short at all")};
+    CHECK(select(changed, on_default()) == 0);
+    name = "max";
+    CHECK(select(changed, on_default()) == 0);
+    for (int i = 0; i < 2; ++i) CHECK(select(literal) == 0);
+    for (const char* want : {"rex", "max", "a name that is not short at all", "a name that is not short at all"}) {
+      CHECK(names.recv() == want);
+    }
+
+    chan<long> numbers(2);
+    const int seven = 7;
+    for (int i = 0; i < 2; ++i) CHECK(select(on_send(numbers, seven), on_default()) == 0);
+    CHECK(numbers.recv() == 7);
+    CHECK(numbers.recv() == 7);
+
+    chan<std::unique_ptr<int>> owners(1);  // these cannot be copied
+    int* raw = new int(3);
+    CHECK(select(on_send(owners, raw), on_default()) == 0);
+    CHECK(**owners.recv() == 3);
   });
 }
 

@@ -33,7 +33,9 @@ class event {
 
   void reset() noexcept {
     std::uint32_t on = is_on;
-    word_.compare_exchange_strong(on, 0, std::memory_order_relaxed, std::memory_order_relaxed);
+    // acquire: the set() that this takes back may be a later one than that which ended wait(). What was done before it
+    // is seen, too.
+    word_.compare_exchange_strong(on, 0, std::memory_order_acquire, std::memory_order_relaxed);
   }
 
   bool is_set() const noexcept { return word_.load(std::memory_order_acquire) == is_on; }

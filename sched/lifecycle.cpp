@@ -196,7 +196,8 @@ void abandon(G* g) noexcept {
 }
 
 bool is_over(std::uint64_t run) noexcept {
-  return sched.shutting_down.load(relaxed) || !sched.running.load(relaxed) || sched.run_number.load(relaxed) != run;
+  // Acquire: if this is the next run()'s `running`, the number is the next one, too.
+  return sched.shutting_down.load(relaxed) || !sched.running.load(acquire) || sched.run_number.load(relaxed) != run;
 }
 
 void throw_if_not_running_slow(const char* what) {

@@ -15,6 +15,7 @@
 #include "runtime/linked_list.hpp"
 #include "sched/lifecycle.hpp"
 #include "sched/park.hpp"
+#include "sched/threads.hpp"
 #include "sched/timing.hpp"
 #include "weft/time.hpp"
 
@@ -100,6 +101,18 @@ class func_timer_core : public func_timer_setting, public rt::timer {
       rt::rearm_timer(m, this, {deadline_after(ns < 0 ? 0 : ns), 0, fire, setting + 1});
     }
     ++setting;
+  }
+
+  // The run() may end while a thread that is not a goroutine arms the timer, and the heap may be cleared before the
+  // timer is in it. The next run() would call f then. So the thread looks again once the timer is armed: if it came
+  // after the heap was cleared, it finds that run() over, and the timer counts as set just before the end. A firing of
+  // the next run() waits for the mutex meanwhile.
+  void arm_from_thread(std::int64_t ns) {  // called under mutex, when the timer is not pending
+    const std::uint64_t run = rt::present_run();
+    arm(nullptr, ns);
+    if (!rt::is_over(run)) return;
+    (void)disarm();
+    rt::stop_timer(nullptr, this);
   }
 
   static void fire(rt::timer* armed, std::uint64_t armed_setting, rt::nanos) noexcept {
@@ -226,7 +239,7 @@ func_timer_core* func_timer_make(std::int64_t ns, std::unique_ptr<func_timer_clo
       t->begin(scope.m(), ns);
     } else {
       rt::lock_guard hold(t->mutex);
-      t->arm(nullptr, ns);
+      t->arm_from_thread(ns);
     }
   } catch (...) {
     t->~func_timer_core();
@@ -291,7 +304,11 @@ bool func_timer_reset(func_timer_core* t, std::int64_t ns) {
   const bool ends = t->waiters.somebody_waits() && t->is_in_f(scope.g());
   if (ends) return t->setting % 2 != 0;
   bool pending = t->disarm();
-  t->arm(scope.m(), ns);
+  if (scope.m()) {
+    t->arm(scope.m(), ns);
+  } else {
+    t->arm_from_thread(ns);
+  }
   return pending;
 }
 

@@ -897,3 +897,45 @@ TEST_CASE("simulation: run() ends and begins again beside threads that wake othe
     REQUIRE(run_again_and_again(s, 2 + s.procs() % 2, main, [] { weft::rt::wakep(); }) == "");
   }
 }
+
+// The timers of a run() end with it, also those that are being set just then.
+TEST_CASE("simulation: run() ends and begins again beside threads that set timers") {
+  struct setting {
+    std::uint64_t made_in = 0;    // not 0: the timer was set in this run(), or between it and the next
+    std::uint64_t called_in = 0;  // not 0: the run() in which f was called
+    void look() const {
+      interleaving::check(made_in == 0 || called_in == 0 || made_in == called_in, "called in another run()");
+    }
+  };
+  auto present_run = [] { return weft::rt::sched.run_number.load(weft::rt::relaxed); };
+  for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
+    INFO("seed " << seed);
+    simulation s(seed);
+    auto main = [&] {
+      if (s.one_in(2)) sleep_for(s.up_to(20 * microsecond));
+      has_its_p();
+    };
+    auto step = [&] {
+      auto made = std::make_shared<setting>();
+      auto f = [=] {
+        made->called_in = present_run();
+        made->look();
+      };
+      std::optional<weft::func_timer> t;
+      auto set = [&](auto change) {
+        const std::uint64_t run = present_run();
+        change(std::chrono::nanoseconds(s.up_to(5 * microsecond)));
+        if (run != present_run()) return;
+        made->made_in = run;
+        made->look();
+      };
+      try {
+        set([&](std::chrono::nanoseconds d) { t.emplace(weft::after_func(d, f)); });
+        if (!t->stop_and_wait()) return;  // f is called, or its run() is over
+        *made = {};
+        set([&](std::chrono::nanoseconds d) { t->reset(d); });
+      } catch (const std::logic_error&) {}
+    };
+    REQUIRE(run_again_and_again(s, s.procs(), main, step) == "");
+  }
+}

@@ -271,11 +271,14 @@ void chan_close(chan_core* c) {
   // The waiters are woken without the lock. All senders are claimed first, under the lock, so that none of them
   // succeeds from here on.
   waiter* woken = nullptr;
-  while (waiter* w = c->senders.claim_first()) {
+  auto fail = [&](waiter* w) {
     w->success = false;
     w->next = woken;
     woken = w;
-  }
+  };
+  // Only one goroutine can wait at both ends, in a select: two would have met. As in Go, its receive is chosen.
+  if (waiter* w = c->senders.looks_empty() ? nullptr : c->receivers.claim_first()) fail(w);
+  while (waiter* w = c->senders.claim_first()) fail(w);
   // Receivers are claimed and woken in batches, so that each is still in the cache when it is woken. The lock is
   // released between batches, since no more receivers queue. A receiver that is awake may drop its reference to the
   // channel meanwhile, hence chan_retain.

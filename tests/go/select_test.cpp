@@ -620,6 +620,23 @@ TEST_CASE("select: a close wakes those that wait to send and to receive") {
   });
 }
 
+TEST_CASE("select: a close lets one that waits to send and to receive on the channel receive") {
+  weft::run([] {
+    for (int i = 0; i < 10; ++i) {
+      chan<int> c;
+      auto open = weft::spawn([=] {
+        bool open = true;
+        auto receive = on_recv(c, [&](std::optional<int> v) { open = v.has_value(); });
+        i % 2 == 0 ? select(on_send(c, 1), std::move(receive)) : select(std::move(receive), on_send(c, 1));
+        return open;
+      });
+      weft::sleep(a_while);
+      c.close();
+      CHECK_FALSE(open.join());
+    }
+  });
+}
+
 TEST_CASE("select: a time limit of zero or less is ready at once, but after ready channels and before a default") {
   weft::run([] {
     chan<int> c{1};

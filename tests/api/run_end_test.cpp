@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -208,6 +209,29 @@ TEST_CASE("run() ends: deadlines of sockets go on") {
     CHECK(ec == std::errc::timed_out);
     limit.stop();
   });
+}
+
+TEST_CASE("run() ends: close() waits for the threads that leave the socket") {
+  for (int i = 0; i < fewer(200); ++i) {
+    tcp_listener l;
+    std::unique_ptr<caller> accepts;
+    weft::run([&] {
+      l = tcp_listener::bind("127.0.0.1:0");
+      accepts = std::make_unique<caller>([&](std::error_code& ec) {
+        try {
+          l.accept(ec);
+        } catch (const std::logic_error&) {  // it comes when the run() is over
+          ec = std::make_error_code(std::errc::operation_canceled);
+        }
+      });
+      weft::sleep(1ms);
+    });
+    const int fd = l.native_handle();
+    l.close();
+    const bool is_closed = ::fcntl(fd, F_GETFD) == -1;
+    REQUIRE(accepts->result());
+    REQUIRE(is_closed);
+  }
 }
 
 TEST_CASE("run() ends: who stops the world") {

@@ -69,7 +69,8 @@ namespace detail {
 
 namespace {
 
-// A closer waits no longer than this for calls to leave: calls that a run() left behind never leave.
+// A closer waits no longer than this for calls to leave: a goroutine that its run() left behind never leaves, unless it
+// waits there (fd_mutex, "left behind").
 constexpr rt::nanos closer_patience = rt::second;
 
 }  // namespace
@@ -158,7 +159,6 @@ void descriptor::retire() noexcept {
 
 void descriptor::wait_until_retired() noexcept {
   rt::runtime_scope scope;
-  if (!rt::sched.running.load(rt::acquire)) return;  // calls that are still inside never leave
   rt::nanos limit = rt::nanotime() + closer_patience;
   retirement_.acquire_lock();
   if (retired_) {

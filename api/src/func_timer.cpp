@@ -105,13 +105,14 @@ class func_timer_core : public func_timer_setting, public rt::timer {
 
   // The run() may end while a thread that is not a goroutine arms the timer, and the heap may be cleared before the
   // timer is in it. The next run() would call f then. So the thread looks again once the timer is armed: if it came
-  // after the heap was cleared, it finds that run() over, and the timer counts as set just before the end. A firing of
-  // the next run() waits for the mutex meanwhile.
+  // after the heap was cleared, it finds that run() over, and the timer counts as set just before the end: it is
+  // pending, and never fires. A firing of the next run() waits for the mutex meanwhile.
   void arm_from_thread(std::int64_t ns) {  // called under mutex, when the timer is not pending
     const std::uint64_t run = rt::present_run();
     arm(nullptr, ns);
     if (!rt::is_over(run)) return;
-    (void)disarm();
+    setting += 2;
+    never = true;
     rt::stop_timer(nullptr, this);
   }
 

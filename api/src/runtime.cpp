@@ -2,9 +2,11 @@
 
 #include "api/src/environment.hpp"
 #include "api/src/goroutine.hpp"
+#include "api/src/process_exit.hpp"
 #include "api/src/quit_signal.hpp"
 #include "api/src/support.hpp"
 #include "api/src/sync/parking.hpp"
+#include "api/src/unfinished_cancels.hpp"
 #include "runtime/g_pool.hpp"
 #include "runtime/overflow.hpp"
 #include "runtime/report.hpp"
@@ -65,6 +67,7 @@ struct main_goroutine {
     } catch (...) {
       thrown = std::current_exception();
     }
+    stay_if_process_exits();
     if (::getpid() != process) rt::fatal("main returned in a child of fork(): such a child may only exec or _exit");
     end_locals();  // now, since nobody waits for what their destructors do after main has ended
     rt::sched.main.store(rt::main_state::ended, rt::release);
@@ -98,6 +101,7 @@ void run_main(const options& o, void (*main)(void*), void* arg, standard_library
   }
   rt::scheduler_options effective = effective_options(o);
   rt::start_runtime(effective);
+  watch_process_exit();
 
   rt::note ended;
   main_goroutine m{main, arg, nullptr, &ended};
@@ -105,6 +109,7 @@ void run_main(const options& o, void (*main)(void*), void* arg, standard_library
     quit_signal_scope quit(o.sigquit_dump);
     struct stopper {
       bool sysmon = false;
+      std::optional<terminate_watch> exceptions;
       ~stopper() {
         if (sysmon) rt::stop_sysmon();
         rt::end_alone();  // from here on this thread takes locks of goroutines itself
@@ -112,10 +117,13 @@ void run_main(const options& o, void (*main)(void*), void* arg, standard_library
         rt::stop_runtime();
         ring_for_all(-1);
         threads_look_at_semaphores();
+        cancel_node* cancels = take_cancels_of_goroutines();
+        exceptions.reset();  // the next run() has its own
         rt::let_next_run_begin();
+        finish_cancels(cancels);
       }
     } stop;
-    terminate_watch exceptions;  // ends before another run() may begin
+    stop.exceptions.emplace();
     rt::install_overflow_handler();
     rt::start_sysmon();
     stop.sysmon = true;

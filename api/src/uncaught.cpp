@@ -11,6 +11,7 @@
 // is made without the trace of the throw.
 
 #include "api/src/goroutine.hpp"
+#include "api/src/process_exit.hpp"
 #include "runtime/fatal.hpp"
 #include "runtime/report.hpp"
 #include "runtime/roomy_stack.hpp"
@@ -106,6 +107,7 @@ class unhandled_type final : public std::type_info {
 
  private:
   bool __do_catch(const std::type_info* type, void** object, unsigned) const override {
+    stay_if_process_exits();
     report_uncaught(type, what_of(type, *object), thrown_at::in_this_stack);
     // pthread_exit() and pthread_cancel() do not look for a handler, and would end a thread of the runtime.
     if (*type == typeid(abi::__forced_unwind)) std::terminate();
@@ -140,6 +142,7 @@ constinit rt::atomic<std::terminate_handler> handler_before{nullptr};
 // An exception may meet a `noexcept` on its way, such as that of a stop callback or a destructor. Then the search for a
 // handler ends there, and the handler at the bottom of the goroutine is not asked. The report is made here instead.
 [[noreturn]] void report_and_terminate() noexcept {
+  stay_if_process_exits();
   static constinit thread_local bool entered = false;
   if (std::exchange(entered, true)) std::abort();  // the program's handler throws, or calls this one
   std::exception_ptr e = std::current_exception();
@@ -162,6 +165,7 @@ terminate_watch::~terminate_watch() {
 }
 
 void die_of_exception(const std::exception_ptr& e, const rt::G* left) noexcept {
+  stay_if_process_exits();
   report_exception(e, thrown_at::elsewhere, left);
   // The user's terminate handler finds the exception as the current one.
   try {

@@ -442,6 +442,54 @@ TEST_CASE("context: who calls stop callbacks keeps its thread until they are don
   }
 }
 
+TEST_CASE("context: run() ends in the midst of a cancel(), and calls the other stop callbacks", "[leaves-threads]") {
+  const auto root = weft::with_cancel(weft::background());
+  std::vector<weft::cancellable> below;
+  std::atomic<int> calls{0};
+  auto compute = [&] {
+    ++calls;
+    for (auto end = steady::now() + 20ms; steady::now() < end;) {}
+  };
+  std::vector<std::unique_ptr<std::stop_callback<decltype(compute)>>> callbacks;
+  for (int i = 0; i < 3; ++i) {
+    below.push_back(weft::with_cancel(root.ctx));
+    callbacks.push_back(
+        std::make_unique<std::stop_callback<decltype(compute)>>(below.back().ctx.stop_token(), compute));
+  }
+  weft::run(
+      [&] {
+        weft::go([&] { root.cancel(); });
+        while (calls == 0) weft::yield();
+      },
+      {.procs = 2, .shutdown_grace = 0s});
+  CHECK(calls == 3);
+  for (const auto& c : below) CHECK(c.ctx.stop_token().stop_requested());
+}
+
+TEST_CASE("context: a deadline that passes while run() waits for goroutines that compute") {
+  std::error_code seen;
+  std::atomic<bool> over{false};
+  std::thread asker;
+  weft::run(
+      [&] {
+        auto c = weft::with_timeout(weft::background(), 10ms);
+        weft::go([&] {
+          while (!over) {}
+        });
+        asker = std::thread([&, c = std::move(c)] {
+          for (auto limit = steady::now() + 10s; !seen && steady::now() < limit;) {
+            seen = c.ctx.err();
+            std::this_thread::sleep_for(1ms);
+          }
+          over = true;
+        });
+        weft::yield();
+      },
+      {.procs = 2, .shutdown_grace = 20s});
+  asker.join();
+  CHECK(seen == std::errc::timed_out);
+}
+
 TEST_CASE("context: assigned to itself, a cancel_function cancels nothing") {
   auto [ctx, cancel] = weft::with_cancel(weft::background());
   auto& same = cancel;

@@ -135,9 +135,7 @@ struct alignas(64) G {
   std::uint32_t lock_depth = 0, pin_depth = 0;
   std::uint32_t no_preemption = 0;  // > 0: nobody takes its P (weft::no_preemption)
   note thread_note;                 // kind foreign: what its park sleeps on
-  // If a plain thread starts this goroutine: the number of the run() it is for. In the plain thread's own G: that
-  // number for the goroutine that it started last.
-  std::uint64_t run = 0;
+  std::uint64_t run = 0;            // if a plain thread starts this goroutine: the number of the run() it is for
 
   // --- its node in a queue while it waits without a ticket, and so in one queue only. The node belongs to the party
   // that the goroutine waits for, from before it is published until the goroutine runs again. It is here and not in the

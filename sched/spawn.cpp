@@ -243,7 +243,6 @@ WEFT_NOINLINE void commit_slow(M* m, G* g) noexcept {
     h = runqput_next(p, g);  // A1
   } else {
     lock_guard hold(sched.mutex);
-    scope.g()->run = g->run;
     if (is_over(g->run)) return abandon(g);
     g->set_state(g_state::idle, g_state::runnable);
     if (!g->is_system()) sched.foreign_spawned.fetch_add(1, relaxed);

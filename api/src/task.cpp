@@ -262,10 +262,6 @@ bool task_promise::must_rethrow() noexcept { return handles_goroutine_exit(); }
 
 std::uint64_t current_run() noexcept { return number_of_run(); }
 
-std::uint64_t run_of_last_start() noexcept {
-  return rt::this_m() ? rt::sched.run_number.load(rt::relaxed) : rt::this_thread()->g->run;
-}
-
 // By its type: to throw it once more would cost as much as the first time.
 bool handles_goroutine_exit() noexcept {
   // An exception of another language has neither a type nor a pointer that could carry it over.

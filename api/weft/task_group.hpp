@@ -31,9 +31,12 @@ WEFT_API std::uint64_t id() noexcept;  // task.hpp
 
 namespace detail {
 
-WEFT_API std::uint64_t current_run() noexcept;        // 0: no runtime is running
-WEFT_API std::uint64_t run_of_last_start() noexcept;  // the run() of the goroutine the caller started last
-WEFT_API bool handles_goroutine_exit() noexcept;      // called in a handler: is it for what exit_goroutine() throws?
+WEFT_API std::uint64_t current_run() noexcept;    // 0: no runtime is running
+WEFT_API bool handles_goroutine_exit() noexcept;  // called in a handler: is it for what exit_goroutine() throws?
+
+[[noreturn]] inline void throw_run_is_over() {
+  throw std::logic_error("weft::task_group::go: the run() of its goroutines is over");
+}
 
 // The state of a group. It outlives the task_group if a run() that is over has left goroutines behind, which refer to
 // it.
@@ -50,22 +53,14 @@ struct group_state {
     cancel(std::move(e));
   }
 
-  // Called before each goroutine is started. Throws if an earlier run() has left goroutines of the group behind: the
-  // group would never be done.
+  // Called before a goroutine is counted. Throws if an earlier run() has left goroutines of the group behind: the group
+  // would never be done.
   void enter_run(std::uint64_t now) {
     if (run.load(std::memory_order_relaxed) == now) return;
     std::scoped_lock hold(mutex);
     if (run.load(std::memory_order_relaxed) == now) return;
-    if (!running.wait_for(std::chrono::nanoseconds(0))) {
-      throw std::logic_error("weft::task_group::go: the run() of its goroutines is over");
-    }
+    if (!running.wait_for(std::chrono::nanoseconds(0))) throw_run_is_over();
     run.store(now, std::memory_order_relaxed);
-  }
-
-  // Called after a goroutine was started. If a plain thread started it, it may belong to a later run() than the one
-  // that enter_run saw. wait() must wait for it.
-  void note_run(std::uint64_t started_in) noexcept {
-    if (run.load(std::memory_order_relaxed) != started_in) run.store(started_in, std::memory_order_relaxed);
   }
 
   weft::context ctx;
@@ -80,7 +75,16 @@ struct group_state {
 // One place in the group: held from go() until the goroutine has ended and its closure is destroyed.
 class group_member {
  public:
-  explicit group_member(group_state& s) : state_(&s) { state_->running.add(); }
+  // Called with the place taken. A plain thread may have waited for it across the end of a run().
+  explicit group_member(group_state& s) : state_(&s) {
+    try {
+      s.enter_run(current_run());
+    } catch (...) {
+      if (s.places) s.places->release();
+      throw;
+    }
+    s.running.add();
+  }
   group_member(group_member&& o) noexcept : state_(std::exchange(o.state_, nullptr)) {}
   group_member& operator=(group_member&&) = delete;
   ~group_member() {
@@ -98,7 +102,10 @@ class group_member {
 template <class C>
 struct group_body {
   template <class... A>
-  explicit group_body(group_member&& m, A&&... a) : member(std::move(m)), body(std::in_place, std::forward<A>(a)...) {}
+  explicit group_body(group_member&& m, A&&... a) : member(std::move(m)), body(std::in_place, std::forward<A>(a)...) {
+    // By now the goroutine belongs to a run(). If a plain thread starts it, that may be a later one.
+    if (member.state().run.load(std::memory_order_relaxed) != current_run()) throw_run_is_over();
+  }
   void operator()() {
     locals.begin();
     try {
@@ -152,7 +159,6 @@ class task_group {
     if (state_->places) take_place();
     detail::start<detail::group_body<C>>(o, "task_group::go", detail::group_member(*state_), std::forward<F>(f),
                                          std::forward<Args>(args)...);
-    state_->note_run(detail::run_of_last_start());
     started_.store(true, std::memory_order_relaxed);
   }
 
@@ -195,7 +201,7 @@ class task_group {
   void take_place() {
     if (this_goroutine::id() != 0) return state_->places->acquire();
     while (!state_->places->try_acquire_for(look_again)) {
-      if (run_is_over()) throw std::logic_error("weft::task_group::go: the run() of its goroutines is over");
+      if (run_is_over()) detail::throw_run_is_over();
     }
   }
 

@@ -365,8 +365,8 @@ class WEFT_API tcp_stream : public detail::stream {
   tcp_stream() noexcept = default;
 
   // Resolves the address and tries the addresses that it gets in turn. If none succeeds, the error is that of the last
-  // one. A limit or deadline is for all of it together (std::errc::timed_out); with a context, connect gives up when
-  // ctx is cancelled (ctx.err()). Small writes are sent at once (set_nodelay).
+  // one that can be reached from here. A limit or deadline is for all of it together (std::errc::timed_out); with a
+  // context, connect gives up when ctx is cancelled (ctx.err()). Small writes are sent at once (set_nodelay).
   static tcp_stream connect(std::string_view address) { return connect_by(address, weft::detail::never_ns); }
   static tcp_stream connect(std::string_view address, std::error_code& ec) {
     return connect_by(address, weft::detail::never_ns, ec);

@@ -26,9 +26,10 @@ sockaddr_in address_of(const char* host, std::uint16_t port) {
   return a;
 }
 
-// Every name has these two addresses.
+// Every name has these two addresses, but "unusable.name" has another one in the place of `alive`.
 constexpr const char* dead = "127.0.0.2";
 constexpr const char* alive = "127.0.0.1";
+constexpr const char* unusable = "224.0.0.1";  // no TCP connection goes there: "Network is unreachable"
 sockaddr_in found[2];
 addrinfo results[2];
 
@@ -60,7 +61,7 @@ class full {
 }  // namespace
 
 extern "C" {
-int getaddrinfo(const char*, const char* service, const addrinfo* hints, addrinfo** out) {
+int getaddrinfo(const char* host, const char* service, const addrinfo* hints, addrinfo** out) {
   std::uint16_t port = 0;
   if (service == std::string("of-both")) {
     port = hints->ai_socktype == SOCK_DGRAM ? udp_port : tcp_port;
@@ -71,7 +72,7 @@ int getaddrinfo(const char*, const char* service, const addrinfo* hints, addrinf
     port = static_cast<std::uint16_t>(std::stoi(service));
   }
   found[0] = address_of(dead, port);
-  found[1] = address_of(alive, port);
+  found[1] = address_of(host && host == std::string("unusable.name") ? unusable : alive, port);
   for (std::size_t i = 0; i < std::size(found); ++i) {
     results[i] = {};
     results[i].ai_family = AF_INET;
@@ -99,6 +100,16 @@ TEST_CASE("the name of a port is one of UDP's for UDP sockets") {
     std::error_code ec;
     weft::net::tcp_stream::connect(std::string(alive) + ":of-udp", ec);
     CHECK(ec == std::errc::invalid_argument);
+  });
+}
+
+TEST_CASE("connect: an address that is of no use here does not hide the error of one that is") {
+  weft::run([] {
+    std::error_code ec;
+    weft::net::tcp_stream::connect(std::string(unusable) + ":1", ec);
+    CHECK(ec == std::errc::network_unreachable);
+    weft::net::tcp_stream::connect("unusable.name:1", ec);
+    CHECK(ec == std::errc::connection_refused);
   });
 }
 

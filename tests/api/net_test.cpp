@@ -14,8 +14,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -1080,6 +1082,9 @@ TEST_CASE("endpoints") {
   CHECK(ec == std::errc::invalid_argument);
   CHECK(endpoint::parse("[fe80::1%lo]:1").address() == "fe80::1%lo");
   CHECK(endpoint::parse("[::ffff:127.0.0.1]:81") == a);
+  using namespace std::string_view_literals;
+  endpoint::parse("[fe80::1%lo\0x]:1"sv, ec);
+  CHECK(ec == std::errc::invalid_argument);
 }
 
 TEST_CASE("endpoints are keys of maps") {
@@ -1800,6 +1805,41 @@ TEST_CASE("unix sockets: a listener removes its own path only") {
     fs::current_path(before);
   });
   fs::remove_all(folder);
+}
+
+TEST_CASE("endpoint: a path is the same, however much follows it") {
+  using weft::net::endpoint;
+  sockaddr_un a{};
+  a.sun_family = AF_UNIX;
+  std::strcpy(a.sun_path, "/tmp/a");
+  const std::size_t exactly = offsetof(sockaddr_un, sun_path) + 6;
+  const endpoint all = endpoint::from_native(&a, sizeof a);
+  for (std::size_t size : {exactly, exactly + 1}) {
+    CHECK(endpoint::from_native(&a, size) == all);
+    CHECK(std::hash<endpoint>()(endpoint::from_native(&a, size)) == std::hash<endpoint>()(all));
+  }
+  CHECK(endpoint::from_native(&a, exactly - 1) != all);
+  a.sun_path[0] = '\0';  // of an abstract name every byte counts
+  CHECK(endpoint::from_native(&a, exactly) != endpoint::from_native(&a, exactly + 1));
+}
+
+TEST_CASE("an endpoint that is not of the internet") {
+  const sa_family_t none = AF_UNSPEC;
+  const auto e = weft::net::endpoint::from_native(&none, sizeof none);
+  weft::run([&] {
+    CHECK(code_of([&] { udp_socket::connect(e); }) == std::errc::invalid_argument);
+    CHECK(code_of([&] { udp_socket::bind(e); }) == std::errc::invalid_argument);
+    CHECK(code_of([&] { tcp_stream::connect(e); }) == std::errc::invalid_argument);
+    CHECK(code_of([&] { tcp_listener::bind(e); }) == std::errc::invalid_argument);
+  });
+}
+
+TEST_CASE("remote_endpoint of a stream that was connected to the wildcard") {
+  weft::run([] {
+    auto l = tcp_listener::bind("127.0.0.1:0");
+    auto c = tcp_stream::connect("0.0.0.0:" + std::to_string(l.local_endpoint().port()));
+    CHECK(c.remote_endpoint() == l.local_endpoint());
+  });
 }
 
 TEST_CASE("endpoint: from the system's form, and from none") {

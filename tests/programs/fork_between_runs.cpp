@@ -1,5 +1,5 @@
 // fork() between two run()s: parent and child each have a poller of their own, and signals. What was opened before can
-// be used in both, and closing it in the child takes nothing from the parent.
+// be used in both, and closing it in the child takes nothing from the parent, not even the path of a unix listener.
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -107,7 +107,10 @@ int wait_for(pid_t child) {
 int main() {
   const std::size_t at_first = threads();
   pair childs, parents;
+  const std::string path = "/tmp/weft-fork-" + std::to_string(::getpid());
+  weft::net::unix_listener at_path;
   bool came = weft::run([&] {
+    at_path = weft::net::unix_listener::bind(path);
     childs = connect();
     parents = connect();
     return signal_comes() ? 1 : 0;
@@ -115,6 +118,7 @@ int main() {
   pid_t child = fork_when_alone(at_first);
   if (child == 0) {
     parents = {};
+    at_path.close();
     int result = both(childs);
     if (pid_t grandchild = fork_when_alone(at_first); grandchild == 0) {
       _exit(both(childs));
@@ -126,5 +130,8 @@ int main() {
   childs = {};
   int result = both(parents);
   result += wait_for(child);
+  if (!std::filesystem::exists(path)) result += 3;
+  at_path.close();
+  if (std::filesystem::exists(path)) result += 4;
   return result == 0 && came ? 7 : result;
 }

@@ -4,6 +4,7 @@
 
 #include "api/src/net/descriptor.hpp"
 
+#include <algorithm>
 #include <arpa/inet.h>
 #include <cstring>
 #include <fmt/format.h>
@@ -42,7 +43,10 @@ endpoint from(const T& native) noexcept {
 
 sa_family_t family_of(const endpoint& e) noexcept { return as<sa_family_t>(e.data()); }
 
-// What makes two endpoints equal: not the padding of the system's form, nor IPv6's flow label.
+constexpr std::size_t unix_header = offsetof(sockaddr_un, sun_path);
+
+// What makes two endpoints equal: not the padding of the system's form, nor IPv6's flow label, nor what follows a
+// path's NUL.
 struct identity {
   explicit identity(const endpoint& e) noexcept : family(family_of(e)), address(bytes_of(e, 0, e.size())) {
     if (e.is_v4()) {
@@ -52,6 +56,8 @@ struct identity {
       address = bytes_of(e, offsetof(sockaddr_in6, sin6_addr), sizeof(in6_addr));
       port = e.port();
       interface = as<sockaddr_in6>(e.data()).sin6_scope_id;
+    } else if (e.is_unix() && e.size() > unix_header && address[unix_header] != '\0') {
+      address = address.substr(0, address.find('\0', unix_header));
     }
   }
 
@@ -136,9 +142,9 @@ std::string endpoint::address() const {
     }
     return s;
   }
-  if (is_unix() && size_ > offsetof(sockaddr_un, sun_path)) {
-    const char* path = reinterpret_cast<const char*>(bytes_.data()) + offsetof(sockaddr_un, sun_path);
-    std::size_t n = size_ - offsetof(sockaddr_un, sun_path);
+  if (is_unix() && size_ > unix_header) {
+    const char* path = reinterpret_cast<const char*>(bytes_.data()) + unix_header;
+    std::size_t n = size_ - unix_header;
     if (path[0] == '\0') return "@" + std::string(path + 1, n - 1);
     return std::string(path, ::strnlen(path, n));
   }
@@ -191,7 +197,7 @@ bool may_be_service(std::string_view s) noexcept {
   for (char c : s) {
     if (!is_letter(c) && !is_digit(c) && c != '-' && c != '_' && c != '.' && c != '+') return false;
   }
-  return !s.empty() && s.size() < 64 && is_letter(s.front());
+  return s.size() < 64 && std::any_of(s.begin(), s.end(), is_letter);  // some begin with a digit
 }
 
 std::optional<std::uint16_t> parse_port(std::string_view s) noexcept {
@@ -217,7 +223,7 @@ std::optional<endpoint> parse_ip(std::string_view s, std::uint16_t port) {
   if (std::size_t percent = text.find('%'); percent != std::string::npos) {
     std::string scope = text.substr(percent + 1);
     text.resize(percent);
-    if (scope.empty() || scope.size() >= IF_NAMESIZE) return std::nullopt;
+    if (scope.empty() || scope.size() >= IF_NAMESIZE || scope.find('\0') != std::string::npos) return std::nullopt;
     bool number = true;
     for (char c : scope) number = number && is_digit(c);
     v6.sin6_scope_id =
@@ -278,7 +284,6 @@ endpoint endpoint::parse(std::string_view text) {
 std::optional<endpoint> unix_endpoint(std::string_view path) noexcept {
   sockaddr_un a{};
   a.sun_family = AF_UNIX;
-  constexpr std::size_t header = offsetof(sockaddr_un, sun_path);
   bool abstract = !path.empty() && path.front() == '@';
   const std::size_t needed = path.size() + (abstract ? 0 : 1);  // a path ends with a NUL
   if (path.empty() || needed > sizeof a.sun_path || (!abstract && path.find('\0') != std::string_view::npos)) {
@@ -286,7 +291,7 @@ std::optional<endpoint> unix_endpoint(std::string_view path) noexcept {
   }
   std::memcpy(a.sun_path, path.data(), path.size());
   if (abstract) a.sun_path[0] = '\0';
-  return endpoint::from_native(&a, header + needed);
+  return endpoint::from_native(&a, unix_header + needed);
 }
 
 endpoint wildcard(bool v6, std::uint16_t port) noexcept {

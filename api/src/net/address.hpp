@@ -19,6 +19,7 @@ struct host_port {
 // Each returns nothing if the text is malformed.
 std::optional<host_port> split_host_port(std::string_view text);
 std::optional<std::uint16_t> parse_port(std::string_view s) noexcept;
+inline bool is_ip(const endpoint& e) noexcept { return e.is_v4() || e.is_v6(); }
 bool may_be_name(std::string_view s);              // a host name
 bool may_be_service(std::string_view s) noexcept;  // a service name, not a number
 std::optional<endpoint> parse_ip(std::string_view s, std::uint16_t port);

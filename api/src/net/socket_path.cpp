@@ -19,11 +19,12 @@ void socket_path::was_bound() noexcept {
   if (::lstat(path_.c_str(), &is) != 0) return;
   device_ = is.st_dev;
   number_ = is.st_ino;
+  maker_ = ::getpid();
 }
 
 void socket_path::remove() noexcept {
   struct stat is;
-  if (number_ == 0 || ::lstat(path_.c_str(), &is) != 0) return;
+  if (number_ == 0 || maker_ != ::getpid() || ::lstat(path_.c_str(), &is) != 0) return;
   if (is.st_dev == device_ && is.st_ino == number_) ::unlink(path_.c_str());
 }
 

@@ -8,8 +8,8 @@
 namespace weft::net::detail {
 
 // The file is removed when the listener closes, if it is still the listener's own: another process may have removed it,
-// and somebody may have made another file of that name. The working directory may change, so a relative name is
-// completed with the present one.
+// and somebody may have made another file of that name. In the child of a fork() it is the parent's. The working
+// directory may change, so a relative name is completed with the present one.
 class socket_path {
  public:
   explicit socket_path(std::string_view path);
@@ -21,6 +21,7 @@ class socket_path {
   std::string path_;
   dev_t device_ = 0;
   ino_t number_ = 0;  // 0: no file was made
+  pid_t maker_ = 0;
 };
 
 }  // namespace weft::net::detail

@@ -82,11 +82,12 @@ class cancellation_watch {
 
 // A TCP socket that connects to a local port without a listener can be connected to itself, if that port is also the
 // ephemeral port it is given.
-bool connected_to_itself(int fd) noexcept {
-  sockaddr_storage local, peer;
-  socklen_t local_size, peer_size;
-  if (sys::local_name(fd, &local, &local_size) < 0 || sys::peer_name(fd, &peer, &peer_size) < 0) return false;
-  return endpoint::from_native(&local, local_size) == endpoint::from_native(&peer, peer_size);
+bool connected_to_itself(int fd, endpoint* peer) noexcept {
+  sockaddr_storage local, remote;
+  socklen_t local_size, remote_size;
+  if (sys::local_name(fd, &local, &local_size) < 0 || sys::peer_name(fd, &remote, &remote_size) < 0) return false;
+  *peer = endpoint::from_native(&remote, remote_size);
+  return endpoint::from_native(&local, local_size) == *peer;
 }
 
 // Waits until the connection is established or has failed. Returns 0 or an errno value.
@@ -274,13 +275,14 @@ descriptor* dial(int type, const endpoint& to, rt::nanos deadline, const context
     if (ec) return nullptr;
     descriptor* d = dial_once(type, to, deadline, ctx, ec);
     if (!d) return nullptr;
-    if (type == SOCK_STREAM && !to.is_unix() && connected_to_itself(d->fd)) {
+    endpoint peer = to;  // is another address if `to` is a wildcard
+    if (type == SOCK_STREAM && !to.is_unix() && connected_to_itself(d->fd, &peer)) {
       descriptor::drop(d);
       if (i < self_connect_tries) continue;
       ec = system_error_code(ECONNREFUSED);
       return nullptr;
     }
-    d->where = to_address(to);
+    d->where = to_address(peer);
     return d;
   }
 }

@@ -25,8 +25,14 @@ rt::nanos share_of(rt::nanos deadline, std::size_t addresses_left) noexcept {
   return deadline - left + std::min(left, std::max(left / static_cast<rt::nanos>(addresses_left), rt::second / 3));
 }
 
+// True if this error only says that this machine has no use for the address, so that another one is worth a try.
+bool is_of_the_address(const std::error_code& ec) noexcept {
+  return ec == std::errc::address_not_available || ec == std::errc::address_family_not_supported ||
+         ec == std::errc::network_unreachable || ec == std::errc::no_such_device;
+}
+
 descriptor* connect_to(const endpoint& to, rt::nanos deadline, const context& ctx, std::error_code& ec) {
-  if (to.is_unix()) {
+  if (!is_ip(to)) {
     ec = system_error_code(EINVAL);
     return nullptr;
   }
@@ -46,16 +52,12 @@ descriptor* connect_to(std::string_view address, rt::nanos deadline, const conte
   if (auto at = ctx.deadline()) last = std::min(last, weft::detail::any_point(*at).ns());
   for (std::size_t i = 0; i < all.size(); ++i) {
     const rt::nanos until = i + 1 < all.size() ? share_of(last, all.size() - i) : deadline;
+    const std::error_code before = ec;
     if (descriptor* d = connect_to(all[i], until, ctx, ec)) return d;
+    if (before && is_of_the_address(ec)) ec = before;
     if (ctx.err() || ec == std::errc::operation_canceled) break;  // operation_canceled: run() is over
   }
   return nullptr;
-}
-
-// True if another address is worth a try after this error.
-bool is_of_the_address(const std::error_code& ec) noexcept {
-  return ec == std::errc::address_not_available || ec == std::errc::address_family_not_supported ||
-         ec == std::errc::no_such_device;
 }
 
 }  // namespace
@@ -122,7 +124,7 @@ void tcp_stream::set_nodelay(bool on) {
 
 tcp_listener tcp_listener::bind(const endpoint& at, const listen_options& o, std::error_code& ec) {
   ec.clear();
-  if (at.is_unix()) {
+  if (!is_ip(at)) {
     ec = system_error_code(EINVAL);
     return {};
   }

@@ -50,7 +50,7 @@ std::size_t send_on(descriptor* d, const_buffer b, const endpoint* to, std::erro
 udp_socket udp_socket::bind(const endpoint& at, const listen_options& o, std::error_code& ec) {
   rt::throw_if_not_running("a socket");
   ec.clear();
-  if (at.is_unix()) {
+  if (!is_ip(at)) {
     ec = system_error_code(EINVAL);
     return {};
   }
@@ -82,7 +82,7 @@ udp_socket udp_socket::bind(std::string_view address, const listen_options& o) {
 udp_socket udp_socket::connect(const endpoint& to, std::error_code& ec) {
   rt::throw_if_not_running("a socket");
   ec.clear();
-  if (to.is_unix()) {
+  if (!is_ip(to)) {
     ec = system_error_code(EINVAL);
     return {};
   }

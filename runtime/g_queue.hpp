@@ -46,6 +46,14 @@ class g_queue {
     at(head_ + size_++) = g;
   }
 
+  // Puts them before all others, in their order.
+  void push_front(g_list& list) noexcept {
+    WEFT_ASSERT(size_ + list.size() <= capacity(), "a queue has room for {} goroutines only", capacity());
+    head_ -= list.size();
+    size_ += list.size();
+    for (std::size_t i = head_; G* g = list.pop_front(); ++i) at(i) = g;
+  }
+
   G* pop_front() noexcept {
     if (size_ == 0) return nullptr;
     G* g = at(head_++);

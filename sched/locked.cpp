@@ -50,16 +50,26 @@ tie reserve_tie() noexcept {
   return last ? tie::last : tie::reserved;
 }
 
-// Undoes reserve_tie: one M less is tied. Wakes a goroutine that waits for that.
-void give_tie_back(bool m_stays = true) noexcept {
+enum class untied : std::uint8_t { in_vain, stays, leaves };
+
+char handed_over;  // G::wake_value points to it if the tie that its goroutine waits for is its own now
+
+// Undoes reserve_tie: one M less is tied. If that M stays, and others can run on it, the tie is handed over to the
+// goroutine that has waited longest; otherwise one who asks again and again might never leave it to another. One that
+// was reserved in vain is not: the next goroutine has to see itself whether it would be the last.
+void give_tie_back(untied m) noexcept {
   G* next;
   {
     lock_guard hold(sched.mutex);
-    --sched.tied_ms;
-    sched.untied_ms += m_stays;
-    next = sched.tie_waiters.pop_front();
+    while ((next = sched.tie_waiters.pop_front()) && !next->claim(no_ticket)) {}
+    if (next && m == untied::stays) {
+      next->wake_value = &handed_over;  // as many Ms are tied as before, and as many are not
+    } else {
+      --sched.tied_ms;
+      sched.untied_ms += m != untied::leaves;
+    }
   }
-  if (next && next->claim(no_ticket)) ready(next);
+  if (next) ready(next);
 }
 
 void wait_for_tie(G* g, void*) noexcept {
@@ -76,25 +86,27 @@ M* lock_os_thread(M* m, int* error) noexcept {
   *error = 0;
   G* g = m->g;
   if (g->lock_depth == 0) {
-    tie t;
-    while ((t = reserve_tie()) == tie::too_many || t == tie::not_yet) {
+    tie t = reserve_tie();
+    while (t == tie::too_many || t == tie::not_yet) {
+      g->wake_value = nullptr;
       if (t == tie::too_many) {
         m = park(m, wait_for_tie, nullptr, wait_reason::lock_os_thread);
       } else {
         timespec pause{0, 50 * microsecond};
         nanosleep(&pause, nullptr);
       }
+      t = g->wake_value == &handed_over ? tie::reserved : reserve_tie();
     }
     if (t == tie::last && (*error = start_spare_m()) != 0) {
       if (sched.shutting_down.load(acquire)) return give_way(m);  // for good: the run() ends, so no M was started
-      give_tie_back();
+      give_tie_back(untied::in_vain);
       return m;
     }
     // Other goroutines that are pinned to this thread could no longer run, so g moves to another one.
     if (m->pins != 0 && !(g->marks() & mark::tied)) m = leave_thread(m);
     if (m->pins != 0 && !(g->marks() & mark::tied)) {  // there was no other thread to be had
       *error = EAGAIN;
-      give_tie_back();
+      give_tie_back(untied::in_vain);
       return m;
     }
   }
@@ -111,7 +123,7 @@ void unlock_os_thread(M* m) noexcept {
   if (--g->lock_depth > 0) return;
   g->clear_mark(mark::locked_to_thread);
   m->locked_g.store(nullptr, relaxed);
-  give_tie_back();
+  give_tie_back(untied::stays);
 }
 
 void end_locked(M* m) noexcept {
@@ -119,7 +131,7 @@ void end_locked(M* m) noexcept {
   m->locked_g.store(nullptr, relaxed);
   m->changed = true;
   m->leaves = m->pins == 0;
-  give_tie_back(!m->leaves);
+  give_tie_back(m->leaves ? untied::leaves : untied::stays);
 }
 
 namespace {

@@ -83,7 +83,7 @@ bool take_p_for_pinned(M* m) noexcept {
     acquirep(m, p);
     return true;
   }
-  while (G* g = m->pinned_ready.pop_front()) global_put(g);
+  global_put_first(m->pinned_ready);  // they have been at the front already
   m->requests.fetch_and(~request::pinned, relaxed);
   return false;
 }

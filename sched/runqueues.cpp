@@ -35,6 +35,11 @@ void global_put(G* g) noexcept {
   sched.global_size.store(static_cast<std::uint32_t>(sched.global.size()), seq_cst);
 }
 
+void global_put_first(g_list& list) noexcept {
+  sched.global.push_front(list);
+  sched.global_size.store(static_cast<std::uint32_t>(sched.global.size()), seq_cst);
+}
+
 void global_put_queue_of(P* p) noexcept {
   bool inherit;
   while (G* g = p->runq.get(&inherit)) global_put(g);

@@ -6,9 +6,10 @@
 
 namespace weft::rt {
 
-void runqput_full(P* p, G* g) noexcept;   // for runqput, when the ring is full
-void global_put(G* g) noexcept;           // under sched.mutex
-void global_put_queue_of(P* p) noexcept;  // under sched.mutex, by p's owner
+void runqput_full(P* p, G* g) noexcept;        // for runqput, when the ring is full
+void global_put(G* g) noexcept;                // under sched.mutex
+void global_put_first(g_list& list) noexcept;  // under sched.mutex: before all others, in their order
+void global_put_queue_of(P* p) noexcept;       // under sched.mutex, by p's owner
 
 // Whether a goroutine that is made ready comes before the one that is next to run already.
 enum class run_next : std::uint8_t { always, if_free };

@@ -726,6 +726,75 @@ TEST_CASE("simulation: goroutines that are tied to their threads") {
   }
 }
 
+// One ties itself again and again, and sleeps meanwhile.
+TEST_CASE("simulation: who waits to be tied to its thread has its turn, where as many are tied as there may be") {
+  for (std::uint64_t seed = 0; seed < seeds(100); ++seed) {
+    INFO("seed " << seed);
+    simulation s(seed);
+    const auto most = static_cast<unsigned>(1 + s.random().below(3));
+    s.add_weft(
+        [&] {
+          weft::wait_group w;
+          bool over = false;
+          for (unsigned i = 0; i < most; ++i) {
+            w.go([&] {
+              while (!over) {
+                weft::lock_os_thread();
+                sleep_for(100 * microsecond);
+                weft::unlock_os_thread();
+              }
+            });
+          }
+          for (int k = 0; k < 5; ++k) {
+            sleep_for(millisecond);
+            const nanos begin = interleaving::now();
+            weft::lock_os_thread();
+            interleaving::check(interleaving::now() - begin < 5 * millisecond, "others are tied before it");
+            weft::unlock_os_thread();
+          }
+          over = true;
+          w.wait();
+        },
+        most);
+    REQUIRE(s.run() == "");
+  }
+}
+
+// Each time its thread is busy when it gets ready.
+TEST_CASE("simulation: a pinned goroutine does not queue anew behind those that compute") {
+  for (std::uint64_t seed = 0; seed < seeds(20); ++seed) {
+    INFO("seed " << seed);
+    REQUIRE(simulate(seed, [](simulation& s) {
+              weft::wait_group w;
+              bool over = false;
+              for (unsigned i = 0; i < 12 * s.procs(); ++i) {
+                w.go([&] {
+                  while (!over) {
+                    simulation::compute(5 * millisecond);
+                    weft::yield();
+                  }
+                });
+              }
+              w.go([&] {
+                while (!over) weft::sleep(std::chrono::milliseconds(1));
+              });
+              w.go([&] {
+                weft::pin here;
+                constexpr int times = 40;
+                nanos late = 0;
+                for (int k = 0; k < times; ++k) {
+                  const nanos due = interleaving::now() + millisecond;
+                  weft::sleep(std::chrono::milliseconds(1));
+                  late += interleaving::now() - due;
+                }
+                over = true;
+                interleaving::check(late < times * 14 * millisecond, "it waits for the others");
+              });
+              w.wait();
+            }) == "");
+  }
+}
+
 // Their Ms sleep in the poller, or idle, and other Ms take them from the queues.
 TEST_CASE("simulation: pinned goroutines get ready") {
   for (std::uint64_t seed = 0; seed < seeds(4000); ++seed) {
@@ -930,10 +999,44 @@ TEST_CASE("simulation: run() ends and begins again beside threads that set timer
         made->look();
       };
       try {
+        if (s.one_in(3)) {
+          auto later = weft::after_func(std::chrono::hours(1), [] {});
+          return interleaving::check(later.stop(), "not pending, though its function was not started");
+        }
         set([&](std::chrono::nanoseconds d) { t.emplace(weft::after_func(d, f)); });
         if (!t->stop_and_wait()) return;  // f is called, or its run() is over
         *made = {};
         set([&](std::chrono::nanoseconds d) { t->reset(d); });
+      } catch (const std::logic_error&) {}
+    };
+    REQUIRE(run_again_and_again(s, s.procs(), main, step) == "");
+  }
+}
+
+// A thread may wait for a place in its group across the end of a run().
+TEST_CASE("simulation: run() ends and begins again beside threads that start groups") {
+  auto present_run = [] { return weft::rt::sched.run_number.load(weft::rt::relaxed); };
+  for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
+    INFO("seed " << seed);
+    simulation s(seed);
+    auto main = [&] {
+      if (s.one_in(2)) sleep_for(s.up_to(20 * microsecond));
+      has_its_p();
+    };
+    auto step = [&] {
+      weft::task_group g;
+      g.set_limit(2);
+      try {
+        const std::uint64_t run = present_run();
+        g.go([] { weft::sleep(std::chrono::hours(1)); });
+        if (run != present_run()) return;
+        auto look = [=] { interleaving::check(run == present_run(), "started beside one that was left behind"); };
+        for (int i = 0; i < 3; ++i) {
+          g.go([&, look] {
+            look();
+            if (s.one_in(2)) weft::yield();
+          });
+        }
       } catch (const std::logic_error&) {}
     };
     REQUIRE(run_again_and_again(s, s.procs(), main, step) == "");

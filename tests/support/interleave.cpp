@@ -1,12 +1,22 @@
 #include "tests/support/interleave.hpp"
 
+#include "runtime/g.hpp"
+
 #include <boost/context/detail/fcontext.hpp>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <cxxabi.h>
 #include <utility>
+
+#if defined(_LIBCPP_VERSION)
+// libc++abi has it, with the same layout as libstdc++, but does not declare it.
+namespace __cxxabiv1 {
+extern "C" void* __cxa_get_globals() noexcept;
+}
+#endif
 
 namespace weft::test {
 
@@ -24,6 +34,9 @@ std::vector<std::unique_ptr<std::byte[]>>& stacks() {
   return all;
 }
 
+// Of the real thread, on which the simulated ones take turns.
+rt::exception_state& exceptions() noexcept { return *reinterpret_cast<rt::exception_state*>(abi::__cxa_get_globals()); }
+
 }  // namespace
 
 struct kept_store {
@@ -37,6 +50,7 @@ struct interleaving::fiber {
   std::size_t number;
   fc::fcontext_t context = nullptr;
   void* own_state = nullptr;
+  rt::exception_state exceptions;  // while others have their turns
   bool ended = false;
   bool forgotten = false;
   const void* sleeps_on = nullptr;
@@ -243,7 +257,9 @@ std::string interleaving::run(std::size_t max_steps) {
     }
     put_thread_state(f->own_state);
     current_ = f;
+    std::swap(f->exceptions, exceptions());
     fc::transfer_t back = fc::jump_fcontext(f->context, this);
+    std::swap(f->exceptions, exceptions());
     current_ = nullptr;
     f->context = back.fctx;
     f->own_state = take_thread_state();

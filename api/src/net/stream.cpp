@@ -15,6 +15,7 @@ namespace {
 enum : unsigned { for_reading = 1, for_writing = 2 };
 
 void change_deadline(descriptor* d, unsigned which, weft::detail::any_point t, std::error_code& ec) {
+  rt::runtime_scope scope;  // a goroutine may be stopped for good as it enters the runtime: it must not be a user then
   use u(d, ec);
   if (!u) return;
   if (which & for_reading) set_poll_deadline(d->pd, rt::poll_mode::read, t.ns());
@@ -147,6 +148,7 @@ std::size_t writev(descriptor* d, std::span<const std::span<const std::byte>> bu
 }
 
 void shutdown_write(descriptor* d, std::error_code& ec, message_address* where) {
+  rt::runtime_scope scope;  // as in change_deadline
   use u(d, ec, where);
   if (!u) return;
   if (int n = sys::shutdown(d->fd, SHUT_WR); n < 0) {
@@ -155,7 +157,6 @@ void shutdown_write(descriptor* d, std::error_code& ec, message_address* where) 
   }
   // For a unix socket whose buffer is full the poller gives no event now. So a goroutine that waits to write is told to
   // try again, and fails.
-  rt::runtime_scope scope;
   rt::G* g = rt::poll_try_again(d->pd, rt::poll_mode::write);
   if (g && g->claim(rt::no_ticket)) rt::ready(g);
 }

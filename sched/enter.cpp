@@ -102,7 +102,9 @@ M* enter_slow(M* m) noexcept {
   for (;;) {
     std::uint32_t r = m->requests.load(acquire);
     if (r & request::abandoned) sleep_for_good(m);
-    if (WEFT_UNLIKELY(sched.shutting_down.load(acquire))) return give_way(m);  // for good
+    const bool ends = sched.shutting_down.load(acquire);
+    // A goroutine in no_preemption, which keeps its P, goes on as long as the grace lasts: stop_runtime waits for it.
+    if (WEFT_UNLIKELY(ends) && (m->g->no_preemption == 0 || r & request::in_syscall)) return give_way(m);  // for good
     // in_syscall comes before `revoked`: a taker may have raised `revoked` while the M was in its system call, without
     // a P to take. That taker gives up, or takes the P that the M gets back here.
     if (r & request::in_syscall) {
@@ -116,7 +118,7 @@ M* enter_slow(M* m) noexcept {
       m = regain_p(m);
       continue;
     }
-    if (r & request::stop && !sched.world_stopping.load(acquire)) {
+    if (r & request::stop && !ends && !sched.world_stopping.load(acquire)) {
       take_back_stop(m);
       continue;
     }

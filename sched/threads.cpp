@@ -10,6 +10,7 @@
 #include "sched/lifecycle.hpp"
 #include "sched/pin.hpp"
 #include "sched/proc.hpp"
+#include "sched/process_exit.hpp"
 #include "sched/runqueues.hpp"
 
 #include <cerrno>
@@ -128,6 +129,7 @@ void* m_thread(void* arg) noexcept {
   ::prctl(PR_SET_TIMERSLACK, 1UL);  // without this the kernel adds up to 50 µs to every deadline
   use_short_slices(0);
   m->for_signals.use();
+  watch_for_exit();
   m_main(m);
   set_this_thread(nullptr);  // the destructors of thread_locals run as on a thread of the program's
   return nullptr;

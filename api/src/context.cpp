@@ -24,12 +24,9 @@
 // each other alive. Cancelling breaks that cycle: it stops the timer and lets go of it, and every node is cancelled in
 // the end.
 //
-// "Unfinished": a goroutine may be stopped for good wherever it enters the runtime, at the end of its run(). A cancel()
-// that has marked its nodes must not leave their stop_tokens as they were: whoever holds one knows nothing of run().
-// So the nodes whose callbacks are to be called stand in a list of the cancel()'s root, and the root in a list of all
-// such roots, before the tree's lock is released. The goroutine takes a node out, and between that and request_stop it
-// does not enter the runtime. What is in the lists when run() ends, run() itself takes over
-// (take_cancels_of_goroutines). A plain thread is never stopped, and its root stands in no list.
+// A cancel() that has marked its nodes must not leave their stop_tokens as they were: whoever holds one knows nothing
+// of run(). So from before the tree's lock is released a goroutine that has callbacks to call is in no_preemption, and
+// if its run() ends meanwhile, it goes on as long as options::shutdown_grace lasts.
 //
 // A timer ends with its run(), but a context may live on. So a call that asks a context for something in another run(),
 // or while no runtime is running, looks at the clock and, in a run(), sets the timer again (see_to_deadline).
@@ -38,7 +35,6 @@
 
 #include "api/src/chan_core.hpp"
 #include "api/src/support.hpp"
-#include "api/src/unfinished_cancels.hpp"
 #include "weft/runtime.hpp"
 #include "weft/time.hpp"
 
@@ -169,106 +165,27 @@ class cancel_node final : public context_node {
   cancel_node* children = nullptr;
   cancel_node* next = nullptr;  // siblings; once cancelled: the list of the cancel() at work on it
   cancel_node* prev = nullptr;
-
-  // Of the root of a cancel(), under unfinished_mutex:
-  cancel_node* with_callbacks = nullptr;  // kept nodes, linked through `next`
-  cancel_node* next_unfinished = nullptr;
-
 #if defined(__cpp_lib_jthread)
   std::optional<std::stop_source> source;
 #endif
-  std::optional<func_timer> timer;  // once the node is cancelled, it belongs to the cancel() at work on it
+  // Once the node is cancelled, these belong to the cancel() at work on it.
+  std::optional<func_timer> timer;
+  bool has_callbacks = false;
 };
 
 namespace {
-
-#if defined(__cpp_lib_jthread)
-// A std::stop_callback that is destroyed while its callback runs decides by the thread whether it is destroyed from
-// within the callback, or has to wait for it. So a goroutine that calls the callbacks keeps its thread, and no other
-// goroutine runs there meanwhile. This must hold beyond the last callback: only then does request_stop look whether the
-// callback has destroyed its own std::stop_callback.
-class keeps_thread {
- public:
-  keeps_thread() {
-    if (rt::this_m()) keep_.emplace();
-  }
-
- private:
-  std::optional<no_preemption> keep_;
-};
-
-bool has_callbacks(const cancel_node* n) noexcept { return n->source.has_value(); }
-void call_callbacks(cancel_node* n) noexcept { n->source->request_stop(); }
-#else
-struct keeps_thread {
-  ~keeps_thread() {}
-};
-bool has_callbacks(const cancel_node*) noexcept { return false; }
-void call_callbacks(cancel_node*) noexcept {}
-#endif
-
-void stop_timer(cancel_node* n) noexcept {
-  if (!n->timer) return;
-  n->timer->stop();
-  n->timer.reset();
-}
-
-constinit rt::lock unfinished_mutex{rt::lock_rank::leaf};
-constinit cancel_node* unfinished = nullptr;  // kept
-
-void add_unfinished(cancel_node* root) noexcept {
-  rt::lock_guard hold(unfinished_mutex);
-  root->keep();
-  root->next_unfinished = std::exchange(unfinished, root);
-}
-
-// True: it was there.
-bool remove_unfinished(cancel_node* root) noexcept {
-  rt::lock_guard hold(unfinished_mutex);
-  for (cancel_node** p = &unfinished; *p; p = &(*p)->next_unfinished) {
-    if (*p != root) continue;
-    *p = std::exchange(root->next_unfinished, nullptr);
-    return true;
-  }
-  return false;
-}
-
-cancel_node* take_one_with_callbacks(cancel_node* root) noexcept {
-  rt::runtime_scope scope;
-  rt::lock_guard hold(unfinished_mutex);
-  cancel_node* n = root->with_callbacks;
-  if (n) root->with_callbacks = std::exchange(n->next, nullptr);
-  return n;
-}
-
-// Calls the stop callbacks of a cancel(). When run() takes over, the goroutine may be at it, too.
-void finish(cancel_node* root) noexcept {
-  for (;;) {
-    cancel_node* n;
-    {
-      keeps_thread keep;
-      n = take_one_with_callbacks(root);
-      if (n) call_callbacks(n);
-    }
-    if (!n) break;
-    stop_timer(n);
-    n->let_go();
-  }
-  bool was_there;
-  {
-    rt::runtime_scope scope;
-    was_there = remove_unfinished(root);
-  }
-  if (was_there) root->let_go();
-}
 
 void cancel(cancel_node* root, cancel_state s, const std::exception_ptr& why) noexcept {
   if (root->is_done_with()) {
     answer_runtime_request();
     return;
   }
-  bool must_finish = false;
-  cancel_node* with_timer = nullptr;  // kept nodes whose timers are stopped without the lock
+  cancel_node* with_more = nullptr;  // kept nodes that need more work, done without the lock
+  // A std::stop_callback that is destroyed while its callback runs decides by the thread whether it is destroyed from
+  // within the callback, or has to wait for it. So a goroutine that calls the callbacks keeps its thread, and no other
+  // goroutine runs there meanwhile. This must hold beyond the last callback: only then does request_stop look whether
+  // the callback has destroyed its own std::stop_callback.
+  std::optional<no_preemption> keeps_thread;
   {
     rt::runtime_scope scope;
     rt::lock_guard hold(root->in->mutex);
@@ -287,31 +204,29 @@ void cancel(cancel_node* root, cancel_state s, const std::exception_ptr& why) no
       n->close_channel();
       cancel_node* following = std::exchange(n->next, nullptr);
       n->prev = nullptr;
-      if (has_callbacks(n)) {
+#if defined(__cpp_lib_jthread)
+      n->has_callbacks = n->source.has_value();
+      if (n->has_callbacks && scope.m() && !keeps_thread) keeps_thread.emplace();
+#endif
+      if (n->has_callbacks || n->timer) {
         n->keep();
-        n->next = std::exchange(root->with_callbacks, n);
-      } else if (n->timer) {
-        n->keep();
-        n->next = std::exchange(with_timer, n);
+        n->next = std::exchange(with_more, n);
       }
       n->settle();
       n = following;
     }
-    must_finish = root->with_callbacks != nullptr;
-    if (must_finish) {
-      root->keep();
-      if (scope.m()) add_unfinished(root);
+  }
+  while (with_more) {
+    cancel_node* n = with_more;
+    with_more = std::exchange(n->next, nullptr);
+    if (n->timer) {
+      n->timer->stop();
+      n->timer.reset();
     }
-  }
-  while (with_timer) {
-    cancel_node* n = with_timer;
-    with_timer = std::exchange(n->next, nullptr);
-    stop_timer(n);
+#if defined(__cpp_lib_jthread)
+    if (n->has_callbacks) n->source->request_stop();
+#endif
     n->let_go();
-  }
-  if (must_finish) {
-    finish(root);
-    root->let_go();
   }
 }
 
@@ -366,23 +281,6 @@ void see_to_deadline(cancel_node* n) noexcept {
 }
 
 }  // namespace
-
-cancel_node* take_cancels_of_goroutines() noexcept {
-  rt::lock_guard hold(unfinished_mutex);
-  return std::exchange(unfinished, nullptr);
-}
-
-void finish_cancels(cancel_node* roots) noexcept {
-  while (roots) {
-    cancel_node* root = roots;
-    {
-      rt::lock_guard hold(unfinished_mutex);
-      roots = std::exchange(root->next_unfinished, nullptr);
-    }
-    finish(root);
-    root->let_go();
-  }
-}
 
 void context_retain(context_node* n) noexcept { n->references.fetch_add(1, rt::relaxed); }
 

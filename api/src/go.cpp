@@ -57,7 +57,7 @@ void run_user_code(void* closure) {
   } catch (const goroutine_exit& e) {
     e.has_arrived();
   } catch (const unhandled&) {
-    // Never entered: it catches nothing, but is told of what nobody catches (uncaught.cpp).
+    // It is told of what nobody catches, and catches it only while the process exits (uncaught.cpp).
 #if defined(_LIBCPP_VERSION)
   } catch (...) {
     die_of_exception(std::current_exception());

@@ -38,13 +38,15 @@ inline rt::G* try_begin(const go_options& o, std::size_t size, std::size_t align
 new_goroutine begin_goroutine(const go_options& o, std::size_t size, std::size_t align, const char* what,
                               const void* start);
 
-// `catch (const unhandled&)` catches nothing, but reports what no handler of the goroutine catches (uncaught.cpp).
+// `catch (const unhandled&)` reports what no handler of the goroutine catches, and catches it only while the process
+// exits (uncaught.cpp).
 struct unhandled {
   virtual ~unhandled();
 };
 
-// Reports an exception that left the goroutine `left` (null: the calling one), then calls std::terminate.
-[[noreturn]] void die_of_exception(const std::exception_ptr& e, const rt::G* left = nullptr) noexcept;
+// Reports an exception that left the goroutine `left` (null: the calling one), then calls std::terminate. Returns if
+// the process exits.
+void die_of_exception(const std::exception_ptr& e, const rt::G* left = nullptr) noexcept;
 
 // While it lives, an exception of a goroutine that meets a `noexcept` is reported, too. The report comes before the
 // program's terminate handler is called, unless the program sets one meanwhile.

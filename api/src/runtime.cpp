@@ -2,11 +2,9 @@
 
 #include "api/src/environment.hpp"
 #include "api/src/goroutine.hpp"
-#include "api/src/process_exit.hpp"
 #include "api/src/quit_signal.hpp"
 #include "api/src/support.hpp"
 #include "api/src/sync/parking.hpp"
-#include "api/src/unfinished_cancels.hpp"
 #include "runtime/g_pool.hpp"
 #include "runtime/overflow.hpp"
 #include "runtime/report.hpp"
@@ -19,12 +17,14 @@
 #include "sched/newcomers.hpp"
 #include "sched/park.hpp"
 #include "sched/pin.hpp"
+#include "sched/process_exit.hpp"
 #include "sched/spawn.hpp"
 #include "sched/syscall.hpp"
 #include "sched/threads.hpp"
 #include "sched/world.hpp"
 #include "sysmon/sysmon.hpp"
 #include "weft/go.hpp"
+#include "weft/time.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -67,7 +67,8 @@ struct main_goroutine {
     } catch (...) {
       thrown = std::current_exception();
     }
-    stay_if_process_exits();
+    // Long enough for most exits. The process then ends with the value that exit() was given.
+    if (rt::process_exits()) sleep(std::chrono::seconds(1));
     if (::getpid() != process) rt::fatal("main returned in a child of fork(): such a child may only exec or _exit");
     end_locals();  // now, since nobody waits for what their destructors do after main has ended
     rt::sched.main.store(rt::main_state::ended, rt::release);
@@ -101,7 +102,6 @@ void run_main(const options& o, void (*main)(void*), void* arg, standard_library
   }
   rt::scheduler_options effective = effective_options(o);
   rt::start_runtime(effective);
-  watch_process_exit();
 
   rt::note ended;
   main_goroutine m{main, arg, nullptr, &ended};
@@ -117,10 +117,8 @@ void run_main(const options& o, void (*main)(void*), void* arg, standard_library
         rt::stop_runtime();
         ring_for_all(-1);
         threads_look_at_semaphores();
-        cancel_node* cancels = take_cancels_of_goroutines();
         exceptions.reset();  // the next run() has its own
         rt::let_next_run_begin();
-        finish_cancels(cancels);
       }
     } stop;
     stop.exceptions.emplace();

@@ -5,18 +5,19 @@
 // handler of the goroutine was asked. So nobody else catches the exception, and its frames are all still there. The
 // question, type_info::__do_catch of the type in the clause, is where the report is made, with the trace of the throw.
 // The answer is no. So there is no handler, and std::terminate is called in `throw`, as for a thread, and a core file
-// or a debugger shows where that was.
+// or a debugger shows where that was. Only while another goroutine's exit() is under way is the answer yes, without a
+// report, and the exception just ends its goroutine (sched/process_exit.hpp).
 //
 // libc++'s type_info has no such function. There a goroutine catches everything at its bottom (go.cpp), and the report
 // is made without the trace of the throw.
 
 #include "api/src/goroutine.hpp"
-#include "api/src/process_exit.hpp"
 #include "runtime/fatal.hpp"
 #include "runtime/report.hpp"
 #include "runtime/roomy_stack.hpp"
 #include "runtime/thread.hpp"
 #include "sched/enter.hpp"
+#include "sched/process_exit.hpp"
 
 #include <cstring>
 #include <cxxabi.h>
@@ -107,10 +108,11 @@ class unhandled_type final : public std::type_info {
 
  private:
   bool __do_catch(const std::type_info* type, void** object, unsigned) const override {
-    stay_if_process_exits();
+    const bool is_forced = *type == typeid(abi::__forced_unwind);
+    if (rt::process_exits() && !is_forced) return true;
     report_uncaught(type, what_of(type, *object), thrown_at::in_this_stack);
     // pthread_exit() and pthread_cancel() do not look for a handler, and would end a thread of the runtime.
-    if (*type == typeid(abi::__forced_unwind)) std::terminate();
+    if (is_forced) std::terminate();
     return false;
   }
 };
@@ -142,7 +144,6 @@ constinit rt::atomic<std::terminate_handler> handler_before{nullptr};
 // An exception may meet a `noexcept` on its way, such as that of a stop callback or a destructor. Then the search for a
 // handler ends there, and the handler at the bottom of the goroutine is not asked. The report is made here instead.
 [[noreturn]] void report_and_terminate() noexcept {
-  stay_if_process_exits();
   static constinit thread_local bool entered = false;
   if (std::exchange(entered, true)) std::abort();  // the program's handler throws, or calls this one
   std::exception_ptr e = std::current_exception();
@@ -165,7 +166,7 @@ terminate_watch::~terminate_watch() {
 }
 
 void die_of_exception(const std::exception_ptr& e, const rt::G* left) noexcept {
-  stay_if_process_exits();
+  if (rt::process_exits()) return;
   report_exception(e, thrown_at::elsewhere, left);
   // The user's terminate handler finds the exception as the current one.
   try {

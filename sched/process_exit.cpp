@@ -1,0 +1,42 @@
+#include "sched/process_exit.hpp"
+
+#include "sched/enter.hpp"
+#include "sched/threads.hpp"
+
+#include <cstdint>
+#include <cstdlib>
+
+namespace weft::rt {
+
+namespace {
+
+constinit atomic<const G*> exiting{nullptr};
+constinit atomic<std::uint64_t> exits_in{0};  // the run() in which `exiting` has called exit(); 0: nobody has
+
+struct exit_watch {
+  ~exit_watch() {
+    const M* m = this_m();
+    if (!m || m->g->kind != g_kind::goroutine) return;
+    exiting.store(m->g, relaxed);
+    exits_in.store(present_run(), release);  // for `exiting`
+  }
+  void touch() const noexcept {}
+};
+
+}  // namespace
+
+void watch_for_exit() noexcept {
+  // The C library ends the process if it has no memory to note this. Then an exit() from this thread goes unnoticed.
+  void* volatile room = std::malloc(4096);
+  if (!room) return;
+  std::free(room);
+  static thread_local const exit_watch watch;
+  watch.touch();
+}
+
+bool process_exits() noexcept {
+  const std::uint64_t run = exits_in.load(acquire);
+  return run != 0 && run == present_run() && this_thread()->g != exiting.load(relaxed);
+}
+
+}  // namespace weft::rt

@@ -1,0 +1,20 @@
+// A goroutine has called exit(): what becomes of the others.
+//
+// They keep running while static objects are destroyed, as threads do. Destroying a socket, say, wakes those that wait
+// in it with an error, and most programs do not expect that error: it leaves a goroutine, or main. That must not turn
+// the exit into an abort, nor into the exit of main's return value beside it. So an exception that nobody catches only
+// ends its goroutine (uncaught.cpp), and main's end waits for a while (runtime.cpp). It does not wait for ever: a
+// static object may have a thread that sits in run(), and join it.
+//
+// exit() begins with the thread_locals of the thread that calls it, before any static object, and that thread then
+// still runs the goroutine.
+#pragma once
+
+namespace weft::rt {
+
+void watch_for_exit() noexcept;  // called by each thread that will run goroutines
+
+// Called by a goroutine. True: another one of its run() has called exit().
+bool process_exits() noexcept;
+
+}  // namespace weft::rt

@@ -111,8 +111,8 @@ template <class C, class... A>
   if constexpr (fits_stack<C>) {
     start_in<C>(spawn_begin(o, sizeof(C), alignof(C), what), std::forward<A>(args)...);
   } else {
-    boxed<C> box(std::in_place, std::forward<A>(args)...);
-    start_in<boxed<C>>(spawn_begin(o, sizeof box, alignof(boxed<C>), what), std::move(box));
+    start_in<boxed<C>>(spawn_begin(o, sizeof(boxed<C>), alignof(boxed<C>), what), std::in_place,
+                       std::forward<A>(args)...);
   }
 }
 

@@ -170,8 +170,8 @@ class [[nodiscard]] pin {
 
 // As long as a no_preemption lives, the calling goroutine keeps its right to run (its P): it does not lose that right
 // by computing or blocking for long, and a call into weft suspends it only if it has to wait. That also holds when
-// run() ends, until shutdown_grace is over. With procs() == 1, no other goroutine runs until it ends. They nest. Goroutine
-// only. A no_preemption must end in the goroutine that began it; anything else is fatal.
+// run() ends, until shutdown_grace is over. With procs() == 1, no other goroutine runs until it ends. They nest.
+// Goroutine only. A no_preemption must end in the goroutine that began it; anything else is fatal.
 //
 // With procs() == 1, everything else waits meanwhile, timers and sockets included. With any number of Ps, a call that
 // stops the world (set_procs, dump_goroutines) waits, and all other goroutines wait with it. Weft itself, when the

@@ -875,9 +875,12 @@ TEST_CASE("simulation: run() ends while others run, sleep and start goroutines")
               for (int i = 0; i < 3; ++i) {
                 weft::go([&s, c] {
                   for (int k = 0; k < 5; ++k) {
+                    std::optional<weft::no_preemption> goes_on;
+                    if (s.one_in(3)) goes_on.emplace();
                     if (s.one_in(3)) simulation::compute(s.up_to(millisecond));
                     if (s.one_in(3)) weft::blocking([&] { simulation::compute(s.up_to(millisecond)); });
                     if (s.one_in(3)) sleep_for(s.up_to(millisecond));
+                    if (s.one_in(3)) weft::go([] {});
                     if (s.one_in(3)) c.send(k);
                   }
                 });

@@ -175,11 +175,23 @@ class cancel_node final : public context_node {
 
 namespace {
 
+struct let_go {
+  void operator()(cancel_node* kept) const noexcept { kept->let_go(); }
+};
+using kept_node = std::unique_ptr<cancel_node, let_go>;
+
+kept_node keep(cancel_node* n) noexcept {
+  n->keep();
+  return kept_node(n);
+}
+
 void cancel(cancel_node* root, cancel_state s, const std::exception_ptr& why) noexcept {
   if (root->is_done_with()) {
     answer_runtime_request();
     return;
   }
+  // Whoever is woken by the channel may let go of the context at once, and destroy the very object that is called here.
+  const kept_node kept = keep(root);
   cancel_node* with_more = nullptr;  // kept nodes that need more work, done without the lock
   // A std::stop_callback that is destroyed while its callback runs decides by the thread whether it is destroyed from
   // within the callback, or has to wait for it. So a goroutine that calls the callbacks keeps its thread, and no other
@@ -233,13 +245,8 @@ void cancel(cancel_node* root, cancel_state s, const std::exception_ptr& why) no
 void start_timer(cancel_node* n) {
   std::int64_t ns = n->deadline - rt::nanotime();
   n->timer_run.store(number_of_run(), rt::relaxed);
-  struct let_go {
-    void operator()(cancel_node* kept) const noexcept { kept->let_go(); }
-  };
-  n->keep();
-  func_timer t = after_func(std::chrono::nanoseconds(ns), [kept = std::unique_ptr<cancel_node, let_go>(n)] {
-    cancel(kept.get(), cancel_state::timed_out, nullptr);
-  });
+  func_timer t = after_func(std::chrono::nanoseconds(ns),
+                            [kept = keep(n)] { cancel(kept.get(), cancel_state::timed_out, nullptr); });
   {
     rt::runtime_scope scope;
     rt::lock_guard hold(n->in->mutex);

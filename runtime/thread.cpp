@@ -1,16 +1,9 @@
 #include "runtime/thread.hpp"
 
 #include "runtime/copies.hpp"
+#include "runtime/exception_state.hpp"
 
 #include <cerrno>
-#include <cxxabi.h>
-
-#if defined(_LIBCPP_VERSION)
-// libc++abi has it, with the same layout as libstdc++, but does not declare it.
-namespace __cxxabiv1 {
-extern "C" void* __cxa_get_globals() noexcept;
-}
-#endif
 
 namespace weft::rt {
 
@@ -45,7 +38,7 @@ struct foreign_thread : thread_state {
 }  // namespace
 
 void thread_state::bind_to_this_thread() noexcept {
-  exceptions = reinterpret_cast<exception_state*>(abi::__cxa_get_globals());
+  exceptions = exceptions_of_this_thread();
   errno_location = &errno;
 }
 

@@ -93,7 +93,14 @@ class func_timer_core : public func_timer_setting, public rt::timer {
     setting = 1;
     if (!never) rt::arm_timer(m, this);
   }
-  void arm(rt::M* m, std::int64_t ns) {  // called under mutex, when the timer is not pending
+  // Called under mutex, when the timer is not pending.
+  //
+  // The run() may end while a thread that is not a goroutine arms the timer, and the heap may be cleared before the
+  // timer is in it. The next run() would call f then. So the thread looks again once the timer is armed: if it came
+  // after the heap was cleared, it finds that run() over, and the timer counts as set just before the end: it is
+  // pending, and never fires. A firing of the next run() waits for the mutex meanwhile.
+  void arm(rt::M* m, std::int64_t ns) {
+    const std::uint64_t run = rt::present_run();
     never = ns >= never_ns;
     if (never) {
       rt::stop_timer(m, this);
@@ -101,19 +108,10 @@ class func_timer_core : public func_timer_setting, public rt::timer {
       rt::rearm_timer(m, this, {deadline_after(ns < 0 ? 0 : ns), 0, fire, setting + 1});
     }
     ++setting;
-  }
-
-  // The run() may end while a thread that is not a goroutine arms the timer, and the heap may be cleared before the
-  // timer is in it. The next run() would call f then. So the thread looks again once the timer is armed: if it came
-  // after the heap was cleared, it finds that run() over, and the timer counts as set just before the end: it is
-  // pending, and never fires. A firing of the next run() waits for the mutex meanwhile.
-  void arm_from_thread(std::int64_t ns) {  // called under mutex, when the timer is not pending
-    const std::uint64_t run = rt::present_run();
-    arm(nullptr, ns);
-    if (!rt::is_over(run)) return;
+    if (m || !rt::is_over(run)) return;
     setting += 2;
     never = true;
-    rt::stop_timer(nullptr, this);
+    rt::stop_timer(m, this);
   }
 
   static void fire(rt::timer* armed, std::uint64_t armed_setting, rt::nanos) noexcept {
@@ -240,7 +238,7 @@ func_timer_core* func_timer_make(std::int64_t ns, std::unique_ptr<func_timer_clo
       t->begin(scope.m(), ns);
     } else {
       rt::lock_guard hold(t->mutex);
-      t->arm_from_thread(ns);
+      t->arm(nullptr, ns);
     }
   } catch (...) {
     t->~func_timer_core();
@@ -305,11 +303,7 @@ bool func_timer_reset(func_timer_core* t, std::int64_t ns) {
   const bool ends = t->waiters.somebody_waits() && t->is_in_f(scope.g());
   if (ends) return t->setting % 2 != 0;
   bool pending = t->disarm();
-  if (scope.m()) {
-    t->arm(scope.m(), ns);
-  } else {
-    t->arm_from_thread(ns);
-  }
+  t->arm(scope.m(), ns);
   return pending;
 }
 

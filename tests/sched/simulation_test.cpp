@@ -8,6 +8,7 @@
 #include "sched/preempt.hpp"
 #include "sched/proc.hpp"
 #include "sched/syscall.hpp"
+#include "sched/threads.hpp"
 #include "sched/world.hpp"
 #include "tests/support/catch.hpp"
 
@@ -29,6 +30,7 @@ using weft::chan;
 using weft::rt::microsecond;
 using weft::rt::millisecond;
 using weft::rt::nanos;
+using weft::rt::present_run;
 using weft::test::interleaving;
 using weft::test::seeds;
 using weft::test::simulation;
@@ -46,6 +48,17 @@ void sleep_for(nanos d) {
   nanos until = interleaving::now() + d;
   weft::sleep(std::chrono::nanoseconds(d));
   interleaving::check(interleaving::now() >= until, "woken early");
+}
+
+// Sleeps for d so many times. Returns how late it was altogether.
+nanos late_after_sleeps(int times, nanos d) {
+  nanos late = 0;
+  for (int k = 0; k < times; ++k) {
+    const nanos due = interleaving::now() + d;
+    weft::sleep(std::chrono::nanoseconds(d));
+    late += interleaving::now() - due;
+  }
+  return late;
 }
 
 // Called by goroutines. Checks that nobody else has, or takes, the P of an M that is in the runtime.
@@ -562,12 +575,7 @@ TEST_CASE("simulation: a sleeper need not wait for a time slice of each that com
                   }
                 });
               }
-              nanos late = 0;
-              for (int k = 0; k < 20; ++k) {
-                nanos due = interleaving::now() + 2 * millisecond;
-                weft::sleep(std::chrono::milliseconds(2));
-                late += interleaving::now() - due;
-              }
+              const nanos late = late_after_sleeps(20, 2 * millisecond);
               interleaving::check(late < 20 * 2500 * microsecond, "it waits for the others");
               over = true;
               w.wait();
@@ -780,15 +788,9 @@ TEST_CASE("simulation: a pinned goroutine does not queue anew behind those that 
               });
               w.go([&] {
                 weft::pin here;
-                constexpr int times = 40;
-                nanos late = 0;
-                for (int k = 0; k < times; ++k) {
-                  const nanos due = interleaving::now() + millisecond;
-                  weft::sleep(std::chrono::milliseconds(1));
-                  late += interleaving::now() - due;
-                }
+                const nanos late = late_after_sleeps(40, millisecond);
                 over = true;
-                interleaving::check(late < times * 14 * millisecond, "it waits for the others");
+                interleaving::check(late < 40 * 14 * millisecond, "it waits for the others");
               });
               w.wait();
             }) == "");
@@ -931,15 +933,18 @@ std::string run_again_and_again(simulation& s, unsigned procs, Main main, Step s
   return s.run();
 }
 
+auto sleeps_or_not(simulation& s) {
+  return [&s] {
+    if (s.one_in(2)) sleep_for(s.up_to(20 * microsecond));
+    has_its_p();
+  };
+}
+
 TEST_CASE("simulation: run() ends and begins again beside threads that start goroutines") {
   for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
     INFO("seed " << seed);
     simulation s(seed);
-    auto main = [&] {
-      if (s.one_in(2)) sleep_for(s.up_to(20 * microsecond));
-      has_its_p();
-    };
-    REQUIRE(run_again_and_again(s, s.procs(), main, [] {
+    REQUIRE(run_again_and_again(s, s.procs(), sleeps_or_not(s), [] {
               weft::rt::interleave_point();
               auto joined = std::make_shared<bool>(false);
               try {
@@ -979,14 +984,9 @@ TEST_CASE("simulation: run() ends and begins again beside threads that set timer
       interleaving::check(made_in == 0 || called_in == 0 || made_in == called_in, "called in another run()");
     }
   };
-  auto present_run = [] { return weft::rt::sched.run_number.load(weft::rt::relaxed); };
   for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
     INFO("seed " << seed);
     simulation s(seed);
-    auto main = [&] {
-      if (s.one_in(2)) sleep_for(s.up_to(20 * microsecond));
-      has_its_p();
-    };
     auto step = [&] {
       auto made = std::make_shared<setting>();
       auto f = [=] {
@@ -1012,20 +1012,15 @@ TEST_CASE("simulation: run() ends and begins again beside threads that set timer
         set([&](std::chrono::nanoseconds d) { t->reset(d); });
       } catch (const std::logic_error&) {}
     };
-    REQUIRE(run_again_and_again(s, s.procs(), main, step) == "");
+    REQUIRE(run_again_and_again(s, s.procs(), sleeps_or_not(s), step) == "");
   }
 }
 
 // A thread may wait for a place in its group across the end of a run().
 TEST_CASE("simulation: run() ends and begins again beside threads that start groups") {
-  auto present_run = [] { return weft::rt::sched.run_number.load(weft::rt::relaxed); };
   for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
     INFO("seed " << seed);
     simulation s(seed);
-    auto main = [&] {
-      if (s.one_in(2)) sleep_for(s.up_to(20 * microsecond));
-      has_its_p();
-    };
     auto step = [&] {
       weft::task_group g;
       g.set_limit(2);
@@ -1042,6 +1037,6 @@ TEST_CASE("simulation: run() ends and begins again beside threads that start gro
         }
       } catch (const std::logic_error&) {}
     };
-    REQUIRE(run_again_and_again(s, s.procs(), main, step) == "");
+    REQUIRE(run_again_and_again(s, s.procs(), sleeps_or_not(s), step) == "");
   }
 }

@@ -1,6 +1,6 @@
 #include "tests/support/interleave.hpp"
 
-#include "runtime/g.hpp"
+#include "runtime/exception_state.hpp"
 
 #include <boost/context/detail/fcontext.hpp>
 
@@ -8,15 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <cxxabi.h>
 #include <utility>
-
-#if defined(_LIBCPP_VERSION)
-// libc++abi has it, with the same layout as libstdc++, but does not declare it.
-namespace __cxxabiv1 {
-extern "C" void* __cxa_get_globals() noexcept;
-}
-#endif
 
 namespace weft::test {
 
@@ -33,9 +25,6 @@ std::vector<std::unique_ptr<std::byte[]>>& stacks() {
   static std::vector<std::unique_ptr<std::byte[]>> all;
   return all;
 }
-
-// Of the real thread, on which the simulated ones take turns.
-rt::exception_state& exceptions() noexcept { return *reinterpret_cast<rt::exception_state*>(abi::__cxa_get_globals()); }
 
 }  // namespace
 
@@ -257,9 +246,9 @@ std::string interleaving::run(std::size_t max_steps) {
     }
     put_thread_state(f->own_state);
     current_ = f;
-    std::swap(f->exceptions, exceptions());
+    std::swap(f->exceptions, *rt::exceptions_of_this_thread());
     fc::transfer_t back = fc::jump_fcontext(f->context, this);
-    std::swap(f->exceptions, exceptions());
+    std::swap(f->exceptions, *rt::exceptions_of_this_thread());
     current_ = nullptr;
     f->context = back.fctx;
     f->own_state = take_thread_state();

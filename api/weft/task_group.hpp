@@ -103,8 +103,10 @@ template <class C>
 struct group_body {
   template <class... A>
   explicit group_body(group_member&& m, A&&... a) : member(std::move(m)), body(std::in_place, std::forward<A>(a)...) {
-    // By now the goroutine belongs to a run(). If a plain thread starts it, that may be a later one.
-    if (member.state().run.load(std::memory_order_relaxed) != current_run()) throw_run_is_over();
+    // By now the goroutine belongs to a run(). If a plain thread starts it, that may be a later one than enter_run saw,
+    // or one that came and went since no run() went on (0).
+    const std::uint64_t now = current_run();
+    if (now == 0 || member.state().run.load(std::memory_order_relaxed) != now) throw_run_is_over();
   }
   void operator()() {
     locals.begin();

@@ -624,7 +624,7 @@ TEST_CASE("select: a close lets one that waits to send and to receive on the cha
   weft::run([] {
     for (int i = 0; i < 10; ++i) {
       chan<int> c;
-      auto open = weft::spawn([=] {
+      auto receives_a_value = weft::spawn([=] {
         bool open = true;
         auto receive = on_recv(c, [&](std::optional<int> v) { open = v.has_value(); });
         i % 2 == 0 ? select(on_send(c, 1), std::move(receive)) : select(std::move(receive), on_send(c, 1));
@@ -632,7 +632,7 @@ TEST_CASE("select: a close lets one that waits to send and to receive on the cha
       });
       weft::sleep(a_while);
       c.close();
-      CHECK_FALSE(open.join());
+      CHECK_FALSE(receives_a_value.join());
     }
   });
 }

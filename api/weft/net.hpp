@@ -490,9 +490,10 @@ class WEFT_API unix_stream : public detail::stream {
   using stream::stream;
 };
 
-// Closing a unix_listener removes the path that it has bound, unless another file has that name by then. A path that
-// exists is address_in_use, even if nobody listens there any more; the program must remove a path that was left behind.
-// "@name" is in the abstract namespace, which has no paths.
+// Closing a unix_listener removes the path that it has bound, unless another file has that name by then. Only the
+// process that bound it does so: the child of a fork() leaves the path to its parent, also if it outlives it. A path
+// that exists is address_in_use, even if nobody listens there any more; the program must remove a path that was left
+// behind. "@name" is in the abstract namespace, which has no paths.
 class WEFT_API unix_listener : public detail::socket {
  public:
   unix_listener() noexcept = default;

@@ -1,6 +1,7 @@
-// The primitives of <weft/sync.hpp> on the whole scheduler, in interleavings that a seed determines
-// (support/simulation.hpp). Goroutines and plain threads use them, with time limits.
+// The primitives of <weft/sync.hpp>, and the turns of a descriptor, on the whole scheduler, in interleavings that a
+// seed determines (support/simulation.hpp). Goroutines and plain threads use them, with time limits.
 
+#include "api/src/net/fd_mutex.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/simulation.hpp"
 
@@ -323,5 +324,34 @@ TEST_CASE("simulation of task: it is waited for in all ways, and its state is fr
               interleaving::check(std::chrono::steady_clock::now() - begin < 5s, "woken by the time limit");
               interleaving::check(ended && there == 1, "joined too early");
             }) == "");
+  }
+}
+
+TEST_CASE("simulation of fd_mutex: one call at a time has the turn, and exactly one is the last") {
+  using weft::net::entry;
+  using weft::net::leave;
+  constexpr auto side = weft::net::side::read;
+  for (std::uint64_t seed = 0; seed < seeds(6000); ++seed) {
+    INFO("seed " << seed);
+    weft::net::fd_mutex m;
+    holders h;
+    int last = 0;
+    const bool is_closed = seed % 4 == 0;
+    REQUIRE(all_do(seed, [&](simulation& s) {
+              if (is_closed && s.one_in(8)) {
+                if (m.close(false)) last += m.exit() == leave::last;
+                return;
+              }
+              switch (m.lock(side)) {
+                case entry::entered: break;
+                case entry::inherited: interleaving::check(false, "nobody was left behind");
+                case entry::closed_before: return;
+                case entry::closed_meanwhile: last += m.exit() == leave::last; return;
+              }
+              interleaving::check(last == 0, "after the last one");
+              h.write(s);
+              last += m.unlock(side) == leave::last;
+            }) == "");
+    REQUIRE(last == (m.closed() ? 1 : 0));
   }
 }

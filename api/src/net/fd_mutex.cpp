@@ -39,15 +39,25 @@ leave fd_mutex::exit() noexcept {
 
 entry fd_mutex::lock(side s) noexcept {
   std::uint64_t old = word_.load(relaxed);
-  for (;;) {
+  do {
     if (WEFT_UNLIKELY(old & closing)) return entry::closed_before;
     if (WEFT_UNLIKELY((old & users_mask) == users_mask)) too_many_users();
-    bool taken = old & lock_bit(s);
-    std::uint64_t next = old + user + (taken ? one_waiter(s) : lock_bit(s));
-    if (word_.compare_exchange_weak(old, next, acquire, relaxed)) {
-      if (WEFT_LIKELY(!taken)) return entry::entered;
-      return wait_for_turn(s);
-    }
+    if (WEFT_UNLIKELY(old & lock_bit(s))) return lock_slow(s);
+  } while (!word_.compare_exchange_weak(old, old + user + lock_bit(s), acquire, relaxed));
+  return entry::entered;
+}
+
+// Another call had the turn a moment ago.
+entry fd_mutex::lock_slow(side s) noexcept {
+  rt::runtime_scope scope;  // before this call is counted: a goroutine that is stopped on the way in is no user
+  std::uint64_t old = word_.load(relaxed);
+  for (;;) {
+    if (old & closing) return entry::closed_before;
+    if (WEFT_UNLIKELY((old & users_mask) == users_mask)) too_many_users();
+    const bool taken = old & lock_bit(s);
+    const std::uint64_t next = old + user + (taken ? one_waiter(s) : lock_bit(s));
+    if (!word_.compare_exchange_weak(old, next, acquire, relaxed)) continue;
+    return taken ? wait_for_turn(s, scope) : entry::entered;
   }
 }
 
@@ -167,8 +177,7 @@ entry fd_mutex::wait_as_thread(side s, rt::G* g) noexcept {
   return entry::closed_meanwhile;
 }
 
-entry fd_mutex::wait_for_turn(side s) noexcept {
-  rt::runtime_scope scope;
+entry fd_mutex::wait_for_turn(side s, rt::runtime_scope& scope) noexcept {
   turn& t = turn_of(s);
   mutex_.acquire_lock();
   if (t.kept) {

@@ -32,6 +32,10 @@
 
 #include <cstdint>
 
+namespace weft::rt {
+class runtime_scope;
+}
+
 namespace weft::net {
 
 enum class side : std::uint8_t { read, write };
@@ -79,7 +83,8 @@ class fd_mutex {
   static constexpr std::uint64_t one_waiter(side s) noexcept { return s == side::read ? reader : writer; }
   static constexpr std::uint64_t waiters(side s) noexcept { return count_mask * one_waiter(s); }
 
-  entry wait_for_turn(side s) noexcept;
+  entry lock_slow(side s) noexcept;
+  entry wait_for_turn(side s, rt::runtime_scope& scope) noexcept;
   entry wait_as_thread(side s, rt::G* g) noexcept;
   bool count_out(side s) noexcept;
   enum class granted : std::uint8_t { passed_on, skipped, refused };

@@ -342,9 +342,14 @@ context_node* context_make(context_node* parent, std::int64_t deadline) {
   return n;
 }
 
-void context_cancel(context_node* n, std::exception_ptr cause) noexcept {
-  see_to_deadline(static_cast<cancel_node*>(n));  // the deadline may have passed while no runtime was running
-  cancel(static_cast<cancel_node*>(n), cancel_state::canceled, cause);
+void context_cancel(context_node* node, std::exception_ptr cause) noexcept {
+  auto* n = static_cast<cancel_node*>(node);
+  kept_node kept;
+  if (n->timed) {
+    kept = keep(n);      // whoever is woken because the deadline has passed may let go of the context
+    see_to_deadline(n);  // it may have passed while no runtime was running
+  }
+  cancel(n, cancel_state::canceled, cause);
 }
 
 context_node* context_make_value(context_node* parent, const void* key, void* value, void (*destroy)(void*) noexcept) {

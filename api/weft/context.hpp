@@ -136,10 +136,10 @@ class context {
 #if defined(__cpp_lib_jthread)
   // Returns a token for code that was written for the standard's cancellation. Stop callbacks run in the first
   // cancel(), or in a goroutine if a deadline passes, after the whole tree below is cancelled. Each token says that it
-  // is stopped from when its callbacks begin; a second cancel() does not wait for that. A goroutine
-  // whose run() ends meanwhile goes on with the callbacks until options::shutdown_grace is over. Stop callbacks must
-  // not wait for anything: std::stop_callback knows threads, not goroutines. For a context that cannot be cancelled,
-  // the token can never be stopped. Throws std::bad_alloc.
+  // is stopped from when its callbacks begin; a second cancel() does not wait for that. A goroutine whose run() ends
+  // meanwhile goes on with the callbacks until options::shutdown_grace is over. Stop callbacks must not wait for
+  // anything: std::stop_callback knows threads, not goroutines. For a context that cannot be cancelled, the token can
+  // never be stopped. Throws std::bad_alloc.
   std::stop_token stop_token() const { return node() ? detail::context_stop_token(node()) : std::stop_token(); }
 #endif
 

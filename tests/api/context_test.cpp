@@ -603,6 +603,36 @@ TEST_CASE("context: a stop_token's deadline that comes after the run()") {
   CHECK(c->ctx.stop_token().stop_requested());
 }
 
+// The stop callback is called once the channel is closed, and holds the cancel() up in the midst.
+TEST_CASE("context: a cancel() after the deadline and the run(), and the thread that it wakes destroys everything") {
+  for (auto limit = 20ms;; limit *= 5) {
+    std::unique_ptr<weft::cancellable> c;
+    weft::recv_chan<void> done(weft::nil);
+    std::stop_token stop;
+    weft::run([&] {
+      c.reset(new weft::cancellable(weft::with_timeout(weft::background(), limit)));
+      done = c->ctx.done();
+      stop = c->ctx.stop_token();
+    });
+    if (stop.stop_requested()) continue;  // the run() took longer
+    std::atomic<bool> destroyed{false};
+    std::stop_callback hold_up(stop, [&] {
+      while (!destroyed) std::this_thread::yield();
+    });
+    const weft::cancel_function& cancel = c->cancel;
+    std::thread woken([&] {
+      done.recv();
+      c.reset();
+      destroyed = true;
+    });
+    std::this_thread::sleep_for(limit);
+    cancel();
+    woken.join();
+    CHECK(stop.stop_requested());
+    return;
+  }
+}
+
 TEST_CASE("context: a channel's send and receive that are not cancelled") {
   bool sent_to_closed = true;
   std::vector<int> got;

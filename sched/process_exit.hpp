@@ -3,8 +3,9 @@
 // They keep running while static objects are destroyed, as threads do. Destroying a socket, say, wakes those that wait
 // in it with an error, and most programs do not expect that error: it leaves a goroutine, or main. That must not turn
 // the exit into an abort, nor into the exit of main's return value beside it. So an exception that nobody catches only
-// ends its goroutine (uncaught.cpp), and main's end waits for a while (runtime.cpp). It does not wait for ever: a
-// static object may have a thread that sits in run(), and join it.
+// ends its goroutine (uncaught.cpp), and main's end waits until the process is gone (runtime.cpp). In a run() that a
+// later thread of the process has called it waits for a second only: a static object may have made that thread, and
+// join it.
 //
 // exit() begins with the thread_locals of the thread that calls it, before any static object, and that thread then
 // still runs the goroutine.

@@ -56,6 +56,7 @@ struct main_goroutine {
   std::exception_ptr thrown;
   rt::note* ended;
   pid_t process = ::getpid();
+  bool is_first_thread = ::gettid() == process;  // run()'s caller
 
   void operator()() noexcept(false) {
     rt::sched.main.store(rt::main_state::runs, rt::release);
@@ -67,8 +68,11 @@ struct main_goroutine {
     } catch (...) {
       thrown = std::current_exception();
     }
-    // Long enough for most exits. The process then ends with the value that exit() was given.
-    if (rt::process_exits()) sleep(std::chrono::seconds(1));
+    // The process then ends with the value that exit() was given (process_exit.hpp).
+    if (rt::process_exits()) {
+      do sleep(std::chrono::seconds(1));
+      while (is_first_thread);
+    }
     if (::getpid() != process) rt::fatal("main returned in a child of fork(): such a child may only exec or _exit");
     end_locals();  // now, since nobody waits for what their destructors do after main has ended
     rt::sched.main.store(rt::main_state::ended, rt::release);

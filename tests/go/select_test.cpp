@@ -624,15 +624,15 @@ TEST_CASE("select: a close lets one that waits to send and to receive on the cha
   weft::run([] {
     for (int i = 0; i < 10; ++i) {
       chan<int> c;
-      auto receives_a_value = weft::spawn([=] {
-        bool open = true;
-        auto receive = on_recv(c, [&](std::optional<int> v) { open = v.has_value(); });
+      auto is_open = weft::spawn([=] {
+        bool value = true;
+        auto receive = on_recv(c, [&](std::optional<int> v) { value = v.has_value(); });
         i % 2 == 0 ? select(on_send(c, 1), std::move(receive)) : select(std::move(receive), on_send(c, 1));
-        return open;
+        return value;
       });
-      weft::sleep(a_while);
+      CHECK(eventually([] { return weft::runtime_stats().waiting == 1; }));
       c.close();
-      CHECK_FALSE(receives_a_value.join());
+      CHECK_FALSE(is_open.join());
     }
   });
 }

@@ -140,6 +140,7 @@ struct alignas(64) G {
   // --- its node in a queue while it waits without a ticket, and so in one queue only. The node belongs to the party
   // that the goroutine waits for, from before it is published until the goroutine runs again. It is here and not in the
   // goroutine's frames, so that a waker of many goroutines touches no stacks: each of these lies in a page of its own.
+  // In a system call it holds where that was called from (syscall.cpp).
   alignas(64) std::byte wait_node[64];
 
   std::uint8_t marks() const noexcept { return marks_word.load(relaxed); }

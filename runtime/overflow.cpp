@@ -49,7 +49,8 @@ void report_overflow(const G* g, void* context) noexcept {
   report out(STDERR_FILENO, names::mangled);
   out.line("goroutine {}: stack overflow", g->id);
   if (*g->name) out.line("    named {}", quoted_name{g->name});
-  out.line("    its stack has {} bytes; go({{.stack_size = n}}, f) gives it more", stack_size_of(g->own_stack->origin));
+  out.line("    its stack has {} bytes; go({{.stack_size = n}}, f), or options::stack_size for main, gives it more",
+           stack_size_of(g->own_stack->origin));
   if (trace* t = out.scratch()) {
     trace_context(context, t);
     out.frames(*t);

@@ -264,7 +264,7 @@ void stack_check_canary(const G* g) noexcept {
   if (!beyond && canary_intact(s->lo)) return;
   fatal(
       "goroutine {}: stack overflow, noticed late: it has no guard page. Its stack has {} bytes; "
-      "go({{.stack_size = n}}, f) gives it more",
+      "go({{.stack_size = n}}, f), or options::stack_size for main, gives it more",
       g->id, stack_size_of(s->origin));
 }
 

@@ -71,18 +71,15 @@ WEFT_NOINLINE void trace_here(trace* out, std::size_t skip) noexcept {
   walk(&cursor, out, skip + 1, true);
 }
 
-void trace_parked(const G* g, trace* out) noexcept {
+void trace_from(const call_site& at, const G* g, trace* out) noexcept {
   out->size = out->left_out = 0;
-  // switch_to notes the address of its frame. The caller's frame pointer and the return address lie there, and above
-  // them the caller's stack. Unwinding starts in that caller.
-  auto* frame = static_cast<void* const*>(g->park_frame);
-  if (!frame) return;
 #if defined(__x86_64__)
+  (void)g;
   unw_context_t context;
   std::memset(&context, 0, sizeof context);
-  context.uc_mcontext.gregs[REG_RBP] = reinterpret_cast<greg_t>(frame[0]);
-  context.uc_mcontext.gregs[REG_RIP] = reinterpret_cast<greg_t>(frame[1]);
-  context.uc_mcontext.gregs[REG_RSP] = reinterpret_cast<greg_t>(frame + 2);
+  context.uc_mcontext.gregs[REG_RBP] = reinterpret_cast<greg_t>(at.frame_pointer);
+  context.uc_mcontext.gregs[REG_RIP] = reinterpret_cast<greg_t>(at.pc);
+  context.uc_mcontext.gregs[REG_RSP] = reinterpret_cast<greg_t>(at.stack_pointer);
   unw_cursor_t cursor;
   if (unw_init_local(&cursor, &context) != 0) return;
   walk(&cursor, out, 0, true);
@@ -90,14 +87,25 @@ void trace_parked(const G* g, trace* out) noexcept {
   // Follows the chain of frame records: {previous, return address}. Code without frame pointers may have left anything
   // there.
   collector frames(out);
-  while (reinterpret_cast<const std::byte*>(frame + 2) <= g->own_stack->hi) {
-    if (frame[1] == nullptr || !frames.add({frame[1]})) break;
-    auto* previous = static_cast<void* const*>(frame[0]);
-    if (previous <= frame || reinterpret_cast<std::uintptr_t>(previous) % sizeof(void*) != 0) break;
-    frame = previous;
+  const void* pc = at.pc;
+  const void* below = at.stack_pointer;
+  auto* frame = static_cast<void* const*>(at.frame_pointer);
+  while (pc && frames.add({pc})) {
+    if (frame < below || reinterpret_cast<std::uintptr_t>(frame) % sizeof(void*) != 0) break;
+    if (reinterpret_cast<const std::byte*>(frame + 2) > g->own_stack->hi) break;
+    pc = frame[1];
+    below = frame + 1;
+    frame = static_cast<void* const*>(frame[0]);
   }
   frames.finish();
 #endif
+}
+
+void trace_parked(const G* g, trace* out) noexcept {
+  out->size = out->left_out = 0;
+  // switch_to notes the address of its frame. The caller's frame pointer and the return address lie there, and above
+  // them the caller's stack. Unwinding starts in that caller.
+  if (auto* frame = static_cast<void* const*>(g->park_frame)) trace_from({frame[0], frame[1], frame + 2}, g, out);
 }
 
 void trace_context(void* context, trace* out) noexcept {

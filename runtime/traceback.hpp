@@ -49,6 +49,22 @@ void trace_here(trace* out, std::size_t skip) noexcept;
 // Takes the trace of a goroutine that is not running; its owner must keep it from being resumed meanwhile.
 void trace_parked(const G* g, trace* out) noexcept;
 
+// Where a function was called from, which may be unwound as long as its caller waits for more than this call.
+struct call_site {
+  void* frame_pointer;
+  const void* pc;  // to which the call returns
+  const void* stack_pointer;
+};
+
+// Returns where the function that calls this was called from.
+[[gnu::always_inline]] inline call_site call_site_here() noexcept {
+  auto* frame = static_cast<void* const*>(__builtin_frame_address(0));
+  return {frame[0], frame[1], frame + 2};
+}
+
+// Takes the trace of a goroutine that was called from `at`, on its own stack.
+void trace_from(const call_site& at, const G* g, trace* out) noexcept;
+
 // Takes the trace from the context that a signal handler was given.
 void trace_context(void* context, trace* out) noexcept;
 

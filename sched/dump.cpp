@@ -69,7 +69,7 @@ void write_group(report& out, std::span<const seen_goroutine> group, const snaps
   all.get_trace(g, t);
   if (!all.has_stacks()) {
     out.line("    (the scheduler does not stand still; its stack is not readable)");
-  } else if (g.ran()) {
+  } else if (g.state == g_state::running) {
     out.line("    (runs on another thread; its stack is not readable from here)");
   } else if (!g.begun) {
     out.line("    (not started yet)");

@@ -1,6 +1,7 @@
 #include "sched/snapshot.hpp"
 
 #include "runtime/g_pool.hpp"
+#include "sched/syscall.hpp"
 
 #include <cstring>
 
@@ -46,7 +47,10 @@ class snapshot_taker {
     seen.spawn_pc = g->spawn_pc;
     std::memcpy(seen.name, g->name, sizeof seen.name);
     trace_.size = trace_.left_out = 0;
-    if (s_->has_stacks_ && !seen.ran()) {
+    if (s_->has_stacks_ && seen.state == g_state::syscall) {
+      seen.begun = true;
+      trace_in_syscall(g, &trace_);
+    } else if (s_->has_stacks_ && seen.state != g_state::running) {
       seen.begun = g->park_frame != nullptr;
       trace_parked(g, &trace_);
     }

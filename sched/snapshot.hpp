@@ -26,8 +26,6 @@ struct seen_goroutine {
   bool begun;
   char name[sizeof G::name];
 
-  bool ran() const noexcept { return state == g_state::running || state == g_state::syscall; }
-
   // Returns the key, given the hash of the trace.
   std::uint64_t key_with(std::uint64_t trace_hash) const noexcept;
 };

@@ -23,6 +23,7 @@
 #include "sched/proc.hpp"
 #include "sched/threads.hpp"
 
+#include <cstring>
 #include <utility>
 
 namespace weft::rt {
@@ -65,9 +66,12 @@ void note_how_long(M* m) noexcept {
   }
 }
 
+// Lies in the wait_node of a goroutine in a system call, which waits for nobody else.
+static_assert(sizeof(call_site) <= sizeof(G::wait_node));
+
 }  // namespace
 
-void enter_syscall() noexcept {
+void enter_syscall(const call_site& from) noexcept {
   M* m = enter_runtime();
   if (!m) return;  // a foreign thread has no P to leave
   if (m->depth.load(relaxed) == 1) {
@@ -75,6 +79,7 @@ void enter_syscall() noexcept {
     if (WEFT_UNLIKELY(m->pins != 0) && !(m->g->marks() & mark::tied)) m = leave_thread(m);
     P* p = m->p.load(relaxed);
     m->g->wait_since.store(sched.coarse_now.load(relaxed), relaxed);
+    std::memcpy(m->g->wait_node, &from, sizeof from);
     m->g->set_state(g_state::running, g_state::syscall);
     m->requests.fetch_or(request::in_syscall, relaxed);
     m->syscall_p = p;
@@ -116,6 +121,12 @@ M* finish_syscall(M* m) noexcept {
     }
   }
   return give_way(m);
+}
+
+void trace_in_syscall(const G* g, trace* out) noexcept {
+  call_site from;
+  std::memcpy(&from, g->wait_node, sizeof from);
+  trace_from(from, g, out);
 }
 
 bool retake_syscall(P* p) noexcept {

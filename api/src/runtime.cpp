@@ -138,7 +138,7 @@ void run_main(const options& o, void (*main)(void*), void* arg, standard_library
   if (m.thrown) std::rethrow_exception(m.thrown);
 }
 
-void enter_blocking() noexcept { rt::enter_syscall(); }
+void enter_blocking() noexcept { rt::enter_syscall(rt::call_site_here()); }
 void leave_blocking() noexcept { rt::exit_syscall(); }
 
 }  // namespace detail
@@ -146,10 +146,10 @@ void leave_blocking() noexcept { rt::exit_syscall(); }
 unsigned procs() noexcept { return rt::sched.running.load(rt::acquire) ? rt::sched.procs.load(rt::acquire) : 0; }
 
 unsigned set_procs(unsigned n) {
-  rt::throw_if_not_running("set_procs");
   if (n == 0 || n > rt::max_procs) {
     throw std::invalid_argument(fmt::format("weft::set_procs: {} is not from 1 to {}", n, rt::max_procs));
   }
+  rt::throw_if_not_running("set_procs");
   rt::sched.follow_cpus.store(false, rt::relaxed);
   return rt::set_procs(n, rt::who_sets::program);
 }

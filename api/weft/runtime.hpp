@@ -272,15 +272,16 @@ inline std::vector<stack_use> stack_high_water() {
 }
 
 // From now on, calls f at each forced tick (options::force_tick_period), in a goroutine of the runtime, after the
-// runtime's own housekeeping: a place to trim caches. f must not wait for long. An exception that leaves f ends the
-// process, as with go(). This holds for all later runs, too: f, and what it captured, stay until the process ends.
-// Anywhere, also while no runtime is running. Throws std::invalid_argument if f is empty, and std::bad_alloc.
+// runtime's own housekeeping: a place to trim caches. f must not wait for long, nor call exit_goroutine(). An exception
+// that leaves f ends the process, as with go(). This holds for all later runs, too: f, and what it captured, stay until
+// the process ends. Anywhere, also while no runtime is running. Throws std::invalid_argument if f is empty, and
+// std::bad_alloc.
 WEFT_API void on_forced_tick(std::function<void()> f);
 
 // Writes every goroutine to `out`: id, name, state, what it waits for and for how long, stack trace, and where it was
-// started. Goroutines that are equal but for id and name are shown once. Does nothing while no runtime is running. The
-// world is stopped while the stacks are read, and goes on before anything is written. Errors of writing are not
-// reported. Anywhere.
+// started. One that runs on another thread has no trace; of one in blocking() it begins at that call. Goroutines that
+// are equal but for id and name are shown once. Does nothing while no runtime is running. The world is stopped while
+// the stacks are read, and goes on before anything is written. Errors of writing are not reported. Anywhere.
 WEFT_API void dump_goroutines(std::FILE* out);
 
 }  // namespace weft

@@ -7,6 +7,10 @@ __attribute__((noinline)) void waits_here(const weft::chan<int>& c) {
   c.recv();
   asm volatile("");
 }
+__attribute__((noinline)) void calls_here() {
+  weft::blocking([] { std::this_thread::sleep_for(std::chrono::seconds(2)); });
+  asm volatile("");
+}
 }  // namespace
 
 int main() {
@@ -15,7 +19,7 @@ int main() {
     weft::chan<int> c;
     weft::go({.name = "receiver"}, [=] { waits_here(c); });
     weft::go({.name = "sleeper"}, [] { weft::sleep(1h); });
-    weft::go({.name = "caller"}, [] { weft::blocking([] { std::this_thread::sleep_for(2s); }); });
+    weft::go({.name = "caller"}, calls_here);
     weft::sleep(10ms);
     weft::dump_goroutines(stderr);
     std::fprintf(stderr, "-- with a name, and how long\n");

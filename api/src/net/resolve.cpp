@@ -76,7 +76,7 @@ WEFT_NOINLINE int get_addresses(const lookup& l, addrinfo** list, int* error) no
 void look_up(lookup& l) {
   addrinfo* list = nullptr;
   int error = 0;
-  rt::enter_syscall();
+  rt::enter_syscall(rt::call_site_here());
   int eai = get_addresses(l, &list, &error);
   rt::exit_syscall();
   std::unique_ptr<addrinfo, decltype([](addrinfo* a) { ::freeaddrinfo(a); })> owner(list);

@@ -248,33 +248,39 @@ class recv_ops {
     return s.take();
   }
 
-  // For `for (auto& v : c)`, which receives until the channel is closed and drained. The value lives in the iterator.
+  // For `for (auto& v : c)`, which receives until the channel is closed and drained. The value lives in the iterator,
+  // which receives it when it is first looked at, and not before: `c | std::views::take(n)` takes n values out of c.
   class iterator {
    public:
     using value_type = T;
     using difference_type = std::ptrdiff_t;
     using iterator_concept = std::input_iterator_tag;
-    T& operator*() const noexcept { return *value_; }
-    T* operator->() const noexcept { return &*value_; }
-    iterator& operator++() {
-      next();
+    T& operator*() const { return *value(); }
+    T* operator->() const { return std::addressof(*value()); }
+    iterator& operator++() noexcept {
+      value_.reset();
+      is_due_ = true;
       return *this;
     }
-    void operator++(int) { next(); }
-    friend bool operator==(const iterator& i, std::default_sentinel_t) noexcept { return !i.value_; }
+    void operator++(int) noexcept { ++*this; }
+    friend bool operator==(const iterator& i, std::default_sentinel_t) { return !i.value(); }
 
    private:
     friend class recv_ops;
-    explicit iterator(const recv_ops* from) : from_(from) { next(); }
-    void next() {
-      slot<T> s;
-      value_.reset();
-      if (chan_recv(from_->target(), s.address(), wait_forever) == chan_status::done) value_.emplace(s.take());
+    explicit iterator(const recv_ops* from) noexcept : from_(from) {}
+    std::optional<T>& value() const {
+      if (is_due_) {
+        slot<T> s;
+        if (chan_recv(from_->target(), s.address(), wait_forever) == chan_status::done) value_.emplace(s.take());
+        is_due_ = false;
+      }
+      return value_;
     }
     const recv_ops* from_;
     mutable std::optional<T> value_;
+    mutable bool is_due_ = true;
   };
-  iterator begin() const { return iterator(this); }
+  iterator begin() const noexcept { return iterator(this); }
   std::default_sentinel_t end() const noexcept { return {}; }
 
  private:

@@ -35,6 +35,7 @@
 
 #include "api/src/chan_core.hpp"
 #include "api/src/support.hpp"
+#include "sched/lifecycle.hpp"
 #include "weft/runtime.hpp"
 #include "weft/time.hpp"
 
@@ -243,6 +244,7 @@ void cancel(cancel_node* root, cancel_state s, const std::exception_ptr& why) no
 }
 
 void start_timer(cancel_node* n) {
+  rt::throw_if_not_running("a context's deadline");
   std::int64_t ns = n->deadline - rt::nanotime();
   n->timer_run.store(number_of_run(), rt::relaxed);
   func_timer t = after_func(std::chrono::nanoseconds(ns),

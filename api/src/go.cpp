@@ -7,6 +7,7 @@
 #include "weft/runtime.hpp"
 #include "weft/task.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -68,7 +69,11 @@ void run_user_code(void* closure) {
 }
 
 void set_name(rt::G* g, std::string_view name) noexcept {
-  std::size_t n = name.copy(g->name, sizeof g->name - 1);
+  std::size_t n = std::min(name.size(), sizeof g->name - 1);
+  if (n < name.size()) {
+    while (n > 0 && (static_cast<unsigned char>(name[n]) & 0xc0) == 0x80) --n;  // not in the midst of a UTF-8 character
+  }
+  name.copy(g->name, n);
   g->name[n] = '\0';
   g->set_mark(rt::mark::uses_seldom);
 }

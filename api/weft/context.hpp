@@ -245,25 +245,25 @@ struct [[nodiscard]] cancellable {
   ~cancellable() = default;
 
   // For structured bindings.
-  template <std::size_t I>
+  template <std::size_t Index>
   decltype(auto) get() && noexcept {
-    if constexpr (I == 0) {
+    if constexpr (Index == 0) {
       return std::move(ctx.ctx_);
     } else {
       return std::move(cancel);
     }
   }
-  template <std::size_t I>
+  template <std::size_t Index>
   decltype(auto) get() & noexcept {
-    if constexpr (I == 0) {
+    if constexpr (Index == 0) {
       return (ctx.ctx_);
     } else {
       return (cancel);
     }
   }
-  template <std::size_t I>
+  template <std::size_t Index>
   decltype(auto) get() const& noexcept {
-    if constexpr (I == 0) {
+    if constexpr (Index == 0) {
       return static_cast<const context&>(ctx.ctx_);
     } else {
       return (cancel);
@@ -305,7 +305,7 @@ cancellable with_timeout(const context& parent, const std::chrono::duration<Rep,
 template <class Key, class V = typename Key::value_type>
 context with_value(const context& parent, V&& v) {
   using value_type = typename Key::value_type;
-  auto held = std::make_unique<value_type>(std::forward<V>(v));
+  auto held = std::make_unique<std::remove_const_t<value_type>>(std::forward<V>(v));
   context made =
       context::adopt(detail::context_make_value(parent.node(), &detail::context_key<Key>::tag, held.get(),
                                                 [](void* p) noexcept { delete static_cast<value_type*>(p); }));

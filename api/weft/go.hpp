@@ -17,7 +17,7 @@ namespace weft {
 
 // weft::go({.name = "worker", .stack_size = 1 << 20}, f);
 struct go_options {
-  std::string_view name = {};  // shown in dumps; the first 23 bytes are kept
+  std::string_view name = {};  // shown in dumps; the first 23 bytes are kept, but no part of a UTF-8 character
   std::size_t stack_size = 0;  // bytes; 0: options::stack_size
 };
 
@@ -91,7 +91,7 @@ template <class C, class... A>
       C* c;
       ~ender() { c->~C(); }
     } e{static_cast<C*>(at)};
-    (*e.c)();
+    static_cast<void>((*e.c)());  // what it returns is dropped
   });
 }
 

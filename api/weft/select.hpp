@@ -156,13 +156,13 @@ class recv_case {
     std::optional<T> v;
     if (s == chan_status::done) v.emplace(value_.take());
     if constexpr (takes_optional<F, T>()) {
-      handler_(std::move(v));
+      static_cast<void>(handler_(std::move(v)));
     } else if constexpr (std::is_invocable_v<F&, T>) {
       if (!v) throw_channel_closed("receive, by a handler that takes only values,");
-      handler_(std::move(*v));
+      static_cast<void>(handler_(std::move(*v)));
     } else {
       static_assert(std::is_invocable_v<F&>, "a receive handler takes std::optional<T>, T or nothing");
-      handler_();
+      static_cast<void>(handler_());
     }
   }
 
@@ -181,10 +181,10 @@ class recv_case<void, C, F> {
   select_op op() noexcept { return {chan_.core(), nullptr, false}; }
   void run(chan_status s) {
     if constexpr (std::is_invocable_v<F&, bool>) {
-      handler_(s == chan_status::done);
+      static_cast<void>(handler_(s == chan_status::done));
     } else {
       static_assert(std::is_invocable_v<F&>, "a receive handler of chan<void> takes bool or nothing");
-      handler_();
+      static_cast<void>(handler_());
     }
   }
 
@@ -224,7 +224,7 @@ class send_case {
   void run(chan_status s) {
     if (s == chan_status::closed) throw_channel_closed("send");
     if constexpr (Keep) copy_.reset();
-    handler_();
+    static_cast<void>(handler_());
   }
 
   auto owned() && {
@@ -259,7 +259,7 @@ class converting_send_case {
 
   void run(chan_status s) {
     if (s == chan_status::closed) throw_channel_closed("send");
-    handler_();
+    static_cast<void>(handler_());
   }
 
   auto owned() && {
@@ -283,7 +283,7 @@ class send_signal_case {
   select_op op() noexcept { return {chan_.core(), nullptr, true}; }
   void run(chan_status s) {
     if (s == chan_status::closed) throw_channel_closed("send");
-    handler_();
+    static_cast<void>(handler_());
   }
 
  private:
@@ -297,7 +297,7 @@ class timeout_case {
   static constexpr bool is_channel = false;
   timeout_case(std::int64_t ns, F f) : ns_(ns), handler_(std::move(f)) {}
   std::int64_t rank() const noexcept { return ns_ <= 0 ? select_limit::at_once : ns_; }
-  void run() { handler_(); }
+  void run() { static_cast<void>(handler_()); }
 
  private:
   std::int64_t ns_;
@@ -310,7 +310,7 @@ class default_case {
   static constexpr bool is_channel = false;
   explicit default_case(F f) : handler_(std::move(f)) {}
   static constexpr std::int64_t rank() noexcept { return select_limit::otherwise; }
-  void run() { handler_(); }
+  void run() { static_cast<void>(handler_()); }
 
  private:
   F handler_;
@@ -352,19 +352,19 @@ struct receive_into {
 // A case that receives from c into out, which must outlive the select. nullopt: closed.
 template <class T>
 auto on_recv(const recv_chan<T>& c, std::optional<T>& out) {
-  return on_recv(c, detail::receive_into<T>{&out});
+  return weft::on_recv(c, detail::receive_into<T>{&out});
 }
 template <class T>
 auto on_recv(const chan<T>& c, std::optional<T>& out) {
-  return on_recv(c, detail::receive_into<T>{&out});
+  return weft::on_recv(c, detail::receive_into<T>{&out});
 }
 template <class T>
 auto on_recv(recv_chan<T>&& c, std::optional<T>& out) {
-  return on_recv(std::move(c), detail::receive_into<T>{&out});
+  return weft::on_recv(std::move(c), detail::receive_into<T>{&out});
 }
 template <class T>
 auto on_recv(chan<T>&& c, std::optional<T>& out) {
-  return on_recv(std::move(c), detail::receive_into<T>{&out});
+  return weft::on_recv(std::move(c), detail::receive_into<T>{&out});
 }
 
 namespace detail {

@@ -270,7 +270,7 @@ template <class F, class... Args>
 namespace this_goroutine {
 WEFT_API std::uint64_t id() noexcept;
 WEFT_API std::string name();
-WEFT_API void set_name(std::string_view name) noexcept;  // the first 23 bytes are kept
+WEFT_API void set_name(std::string_view name) noexcept;  // as go_options::name
 }  // namespace this_goroutine
 
 namespace detail {
@@ -295,7 +295,7 @@ class local {
     return *made.release();
   }
   T& operator*() const { return get(); }
-  T* operator->() const { return &get(); }
+  T* operator->() const { return std::addressof(get()); }
 };
 
 }  // namespace weft

@@ -111,7 +111,7 @@ struct group_body {
   void operator()() {
     locals.begin();
     try {
-      (*body)();
+      static_cast<void>((*body)());
     } catch (...) {
       if (handles_goroutine_exit()) throw;
       member.state().fail(std::current_exception());

@@ -215,7 +215,7 @@ func_timer after_func(const std::chrono::duration<Rep, Period>& d, F&& f) {
   static_assert(std::is_invocable_v<D&>, "after_func(d, f): f takes no arguments");
   struct holder final : detail::func_timer_closure {
     explicit holder(F&& g) : held(std::forward<F>(g)) {}
-    void call() override { std::invoke(held); }
+    void call() override { static_cast<void>(std::invoke(held)); }
     D held;
   };
   constexpr std::size_t align = std::max(alignof(holder), detail::func_timer_closure::least_align);

@@ -33,7 +33,7 @@ struct shared_key {
   using value_type = std::shared_ptr<int>;
 };
 struct number_key {
-  using value_type = int;
+  using value_type = const int;
 };
 struct counted_key {
   using value_type = std::shared_ptr<int>;
@@ -297,6 +297,8 @@ TEST_CASE("context: without a runtime everything but timers works") {
   t.join();
   REQUIRE(canceled(ctx));
   REQUIRE_THROWS_AS((void)weft::with_timeout(weft::background(), 1h), std::logic_error);
+  REQUIRE_THROWS_WITH((void)weft::with_timeout(weft::background(), 1h),
+                      "weft: a context's deadline without a running runtime: call it inside weft::run()");
   auto [past, cancel_past] = weft::with_timeout(weft::background(), 0s);
   REQUIRE(timed_out(past));
   auto [below, cancel_below] = weft::with_timeout(past, 1h);

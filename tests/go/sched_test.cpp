@@ -1366,6 +1366,7 @@ TEST_CASE("set_procs: returns the old number, and refuses nonsense") {
       {.procs = 3});
   CHECK(weft::procs() == 0);
   CHECK_THROWS_AS(weft::set_procs(2), std::logic_error);
+  CHECK_THROWS_AS(weft::set_procs(0), std::invalid_argument);
 }
 
 TEST_CASE("set_procs: up and down under load, nothing is lost") {
@@ -1817,8 +1818,30 @@ TEST_CASE("names: given at the start or later, the first 23 bytes are kept, they
             weft::yield();
             return weft::this_goroutine::name();
           }).join() == "a name that is much too");
+    CHECK(weft::spawn({.name = "twenty-one bytes and \u20ac"}, name).join() == "twenty-one bytes and ");
+    CHECK(weft::spawn({.name = "this is all of twenty \u00fc"}, name).join() == "this is all of twenty ");
   });
   CHECK(weft::this_goroutine::name() == "");
+}
+
+TEST_CASE("what a function returns is dropped, without a warning if it is nodiscard") {
+  struct [[nodiscard]] status {};
+  weft::run([] {
+    auto f = [] { return status(); };
+    weft::wait_group w;
+    weft::task_group g;
+    chan<int> c{2};
+    weft::go([=] { return weft::spawn(f); });
+    weft::go([f, large = std::array<char, 1000>()] { return f(); });
+    w.go(f);
+    g.go(f);
+    weft::after_func(0ms, f).stop_and_wait();
+    weft::select(weft::on_send(c, 1, f));
+    weft::select(weft::on_recv(c, f), weft::on_timeout(1h, f));
+    weft::select(weft::on_recv(c, f), weft::on_default(f));
+    w.wait();
+    g.wait();
+  });
 }
 
 TEST_CASE("num_goroutines counts user goroutines, main included") {

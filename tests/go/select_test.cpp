@@ -29,6 +29,25 @@ using weft::on_timeout;
 using weft::recv_result;
 using weft::select;
 
+namespace app {
+struct message {};
+// Not what weft calls when it is given a channel of these.
+template <class F>
+int on_recv(const chan<message>&, F) {
+  return 0;
+}
+}  // namespace app
+
+TEST_CASE("select: a function of the same name beside the values' type is no case") {
+  weft::run([] {
+    chan<app::message> c{1};
+    std::optional<app::message> got;
+    c.send({});
+    CHECK(select(weft::on_recv(c, got)) == 0);
+    CHECK(got);
+  });
+}
+
 TEST_CASE("select: the ready case is done, its handler runs once, its index comes back") {
   weft::run([] {
     chan<int> a{1}, b{1}, full{1};

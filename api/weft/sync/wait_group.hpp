@@ -76,7 +76,7 @@ class wait_group {
     explicit member(wait_group* g, A&&... a) : counted(g), body(std::forward<A>(a)...) {}
     void operator()() {
       locals.begin();
-      body();
+      static_cast<void>(body());
     }
     share counted;
     detail::locals_scope locals;

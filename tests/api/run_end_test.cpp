@@ -211,6 +211,37 @@ TEST_CASE("run() ends: deadlines of sockets go on") {
   });
 }
 
+TEST_CASE("run() ends: who was about to change a socket is no user of it, for which close() would wait",
+          "[leaves-threads]") {
+  for (auto change :
+       {+[](tcp_stream& s) { s.set_deadline(clock::now() + 1h); }, +[](tcp_stream& s) { s.shutdown_write(); }}) {
+    struct state {
+      connection c;
+      std::atomic<bool> computes{false}, over{false}, changes{false};
+    };
+    auto s = std::make_shared<state>();
+    weft::run(
+        [&] {
+          s->c = connection::make();
+          weft::go([s, change] {
+            s->computes = true;
+            while (!s->over) {}
+            s->changes = true;
+            change(s->c.client);
+          });
+          while (!s->computes) weft::yield();
+        },
+        {.procs = 2, .shutdown_grace = 0s});
+    s->over = true;
+    for (int i = 0; i < 5000 && !s->changes; ++i) ::usleep(1000);
+    REQUIRE(s->changes);
+    ::usleep(5'000);
+    const auto begin = clock::now();
+    s->c.client.close();
+    CHECK(clock::now() - begin < 500ms);
+  }
+}
+
 TEST_CASE("run() ends: close() waits for the threads that leave the socket") {
   for (int i = 0; i < fewer(200); ++i) {
     tcp_listener l;

@@ -56,7 +56,7 @@ struct call_site {
   const void* stack_pointer;
 };
 
-// Returns where the function that calls this was called from.
+// Returns where the function that calls this was called from. That function must be WEFT_NOINLINE.
 [[gnu::always_inline]] inline call_site call_site_here() noexcept {
   auto* frame = static_cast<void* const*>(__builtin_frame_address(0));
   return {frame[0], frame[1], frame + 2};

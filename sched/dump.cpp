@@ -69,7 +69,7 @@ void write_group(report& out, std::span<const seen_goroutine> group, const snaps
   all.get_trace(g, t);
   if (!all.has_stacks()) {
     out.line("    (the scheduler does not stand still; its stack is not readable)");
-  } else if (g.state == g_state::running) {
+  } else if (g.state == g_state::running || (g.state == g_state::syscall && t->size == 0)) {
     out.line("    (runs on another thread; its stack is not readable from here)");
   } else if (!g.begun) {
     out.line("    (not started yet)");
@@ -150,7 +150,7 @@ const G* caller() noexcept {
 }  // namespace
 
 void goroutine_dump::take() noexcept {
-  on_roomy_stack([this] { all_.take(caller(), all_ps_stand_still()); });
+  on_roomy_stack([this] { all_.take(caller(), all_ps_stand_still() ? stacks::of_all : stacks::none); });
 }
 
 void goroutine_dump::write(int fd, names n) noexcept {
@@ -168,8 +168,9 @@ void dump_goroutines(int fd, dump_of what, names n) noexcept {
     if (self || what != dump_of::all_goroutines) write_caller(out, self, what);
     if (what == dump_of::caller) return;
     snapshot all;
-    // If weft is at fault, everything that can be read is shown, at the risk of reading what is being written.
-    all.take(self, what == dump_of::caller_and_all || all_ps_stand_still());
+    // If weft is at fault, what waits is shown in any case, at the risk of reading what is being written.
+    const stacks otherwise = what == dump_of::caller_and_all ? stacks::of_parked : stacks::none;
+    all.take(self, all_ps_stand_still() ? stacks::of_all : otherwise);
     write_all(out, all);
   });
 }

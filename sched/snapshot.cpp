@@ -47,10 +47,10 @@ class snapshot_taker {
     seen.spawn_pc = g->spawn_pc;
     std::memcpy(seen.name, g->name, sizeof seen.name);
     trace_.size = trace_.left_out = 0;
-    if (s_->has_stacks_ && seen.state == g_state::syscall) {
+    if (seen.state == g_state::syscall) {
       seen.begun = true;
-      trace_in_syscall(g, &trace_);
-    } else if (s_->has_stacks_ && seen.state != g_state::running) {
+      if (s_->stacks_ == stacks::of_all) trace_in_syscall(g, &trace_);
+    } else if (s_->has_stacks() && seen.state != g_state::running) {
       seen.begun = g->park_frame != nullptr;
       trace_parked(g, &trace_);
     }
@@ -83,12 +83,12 @@ class snapshot_taker {
   known known_[64];
 };
 
-void snapshot::take(const G* except, bool with_stacks) noexcept {
+void snapshot::take(const G* except, stacks which) noexcept {
   taken_at_ = nanotime();
-  has_stacks_ = with_stacks;
+  stacks_ = which;
   const std::size_t n = count_shown();
   goroutines_ = mapped_list<seen_goroutine>(n);
-  if (with_stacks) traces_ = mapped_list<std::uint64_t>(1 + n * longest_trace);
+  if (has_stacks()) traces_ = mapped_list<std::uint64_t>(1 + n * longest_trace);
   traces_.add(0);
   snapshot_taker taker(this, except);
   for_each_g([](G* g, void* arg) { static_cast<snapshot_taker*>(arg)->add(g); }, &taker);

@@ -30,15 +30,18 @@ struct seen_goroutine {
   std::uint64_t key_with(std::uint64_t trace_hash) const noexcept;
 };
 
+// Whose stacks are read: of all that do not run, if the caller makes sure that none begins to run meanwhile; or only of
+// those that are parked.
+enum class stacks : std::uint8_t { none, of_parked, of_all };
+
 class snapshot {
  public:
-  // Takes a snapshot of all goroutines but `except`. with_stacks: the caller makes sure that no goroutine begins to run
-  // meanwhile. Takes no lock, and allocates nothing from the heap.
-  void take(const G* except, bool with_stacks) noexcept;
+  // Takes a snapshot of all goroutines but `except`. Takes no lock, and allocates nothing from the heap.
+  void take(const G* except, stacks which) noexcept;
 
   std::span<seen_goroutine> goroutines() const noexcept { return goroutines_.all(); }
   nanos taken_at() const noexcept { return taken_at_; }
-  bool has_stacks() const noexcept { return has_stacks_; }
+  bool has_stacks() const noexcept { return stacks_ != stacks::none; }
   void get_trace(const seen_goroutine& g, trace* out) const noexcept;  // *out is empty if no trace was kept
 
  private:
@@ -49,7 +52,7 @@ class snapshot {
   // "nowhere".
   mapped_list<std::uint64_t> traces_;
   nanos taken_at_ = 0;
-  bool has_stacks_ = false;
+  stacks stacks_ = stacks::none;
 };
 
 }  // namespace weft::rt

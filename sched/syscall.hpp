@@ -13,7 +13,7 @@ void enter_syscall(const call_site& from) noexcept;
 void exit_syscall() noexcept;
 M* finish_syscall(M* m) noexcept;  // called by enter_slow
 
-// Takes the trace of a goroutine in a system call. No P may run meanwhile: then the goroutine may come back from the
+// Takes the trace of a goroutine in a system call. All Ps must stand still: then the goroutine may come back from the
 // call, but does not return to its caller.
 void trace_in_syscall(const G* g, trace* out) noexcept;
 

@@ -138,7 +138,7 @@ void run_main(const options& o, void (*main)(void*), void* arg, standard_library
   if (m.thrown) std::rethrow_exception(m.thrown);
 }
 
-void enter_blocking() noexcept { rt::enter_syscall(rt::call_site_here()); }
+WEFT_NOINLINE void enter_blocking() noexcept { rt::enter_syscall(rt::call_site_here()); }
 void leave_blocking() noexcept { rt::exit_syscall(); }
 
 }  // namespace detail

@@ -208,7 +208,7 @@ class func_timer {
 // f is destroyed when nothing can call it any more: by the thread that drops the last handle, if the timer was stopped
 // or f has run, or by the goroutine that called f. A call that is pending when run() ends is not made any more. f is
 // destroyed then, unless a handle is left. In that case stop() and reset() still find the call pending, and reset()
-// arms it anew.
+// arms it anew. If the timer has fired by then, its goroutine is left behind like any other, begun or not, and so is f.
 template <class Rep, class Period, class F>
 func_timer after_func(const std::chrono::duration<Rep, Period>& d, F&& f) {
   using D = std::decay_t<F>;

@@ -73,7 +73,7 @@ WEFT_NOINLINE int get_addresses(const lookup& l, addrinfo** list, int* error) no
   return eai;
 }
 
-void look_up(lookup& l) {
+WEFT_NOINLINE void look_up(lookup& l) {
   addrinfo* list = nullptr;
   int error = 0;
   rt::enter_syscall(rt::call_site_here());

@@ -1,8 +1,9 @@
 // mutex: mutual exclusion between goroutines. Two bytes.
 //
 //   state     lock                      try_lock   unlock
-//   free      takes it                  true       fatal: unlock of an unlocked mutex
+//   free      takes it                  true (*)   fatal: unlock of an unlocked mutex
 //   held      waits                     false      frees it; or, if a waiter has waited for 1 ms, hands it over
+//   (*) or false, just after an unlock
 //
 // Works with std::unique_lock, std::lock_guard, std::scoped_lock and condition_variable. Not recursive. No goroutine
 // owns a mutex: another one may unlock it. Waiting parks the goroutine, never its thread. Threads that are not weft's
@@ -58,7 +59,9 @@ class mutex {
       lock_slow(detail::never_ns);
   }
 
-  // Takes the mutex if it is free; never waits. Anywhere.
+  // Takes the mutex if it is free; never waits. As std::mutex's it may fail although nobody holds the mutex: where an
+  // unlock() on another processor has returned only just now. So who leaves work to the holder because of a false must
+  // not count on a look that the holder takes after its unlock(). A semaphore of one says for sure. Anywhere.
   [[nodiscard]] bool try_lock() noexcept { return held_.load(std::memory_order_relaxed) == 0 && take(); }
 
   // As lock(), but waits at most d, or until tp. False: the time passed. Throws std::bad_alloc if there is no memory

@@ -75,16 +75,7 @@ struct group_state {
 // One place in the group: held from go() until the goroutine has ended and its closure is destroyed.
 class group_member {
  public:
-  // Called with the place taken. A plain thread may have waited for it across the end of a run().
-  explicit group_member(group_state& s) : state_(&s) {
-    try {
-      s.enter_run(current_run());
-    } catch (...) {
-      if (s.places) s.places->release();
-      throw;
-    }
-    s.running.add();
-  }
+  explicit group_member(group_state& s) noexcept : state_(&s) { s.running.add(); }  // called with the place taken
   group_member(group_member&& o) noexcept : state_(std::exchange(o.state_, nullptr)) {}
   group_member& operator=(group_member&&) = delete;
   ~group_member() {
@@ -104,7 +95,7 @@ struct group_body {
   template <class... A>
   explicit group_body(group_member&& m, A&&... a) : member(std::move(m)), body(std::in_place, std::forward<A>(a)...) {
     // By now the goroutine belongs to a run(). If a plain thread starts it, that may be a later one than enter_run saw,
-    // or one that came and went since no run() went on (0).
+    // for which the thread has waited for its place, or one that came and went while no run() went on (0).
     const std::uint64_t now = current_run();
     if (now == 0 || member.state().run.load(std::memory_order_relaxed) != now) throw_run_is_over();
   }
@@ -148,8 +139,8 @@ class task_group {
   const weft::context& context() const noexcept { return state_->ctx; }
 
   // Runs f(args...) in a new goroutine of the group. If there is a limit, waits for a place first. What f returns is
-  // dropped. Throws std::bad_alloc, and then nothing was started; std::logic_error if no runtime is running, or if an
-  // earlier run() has left goroutines of the group behind.
+  // dropped. Throws std::bad_alloc, and then nothing was started; std::logic_error if no runtime is running, if an
+  // earlier run() has left goroutines of the group behind, or if the run() ends meanwhile.
   template <class F, class... Args>
     requires detail::startable<F, Args...>
   void go(F&& f, Args&&... args) { go(go_options{}, std::forward<F>(f), std::forward<Args>(args)...); }

@@ -1016,6 +1016,22 @@ TEST_CASE("simulation: run() ends and begins again beside threads that set timer
   }
 }
 
+// One that came and went while a thread started a goroutine for it in a group has left nothing in the group.
+TEST_CASE("simulation: run() begins and ends at once beside threads that start groups") {
+  for (std::uint64_t seed = 0; seed < seeds(2000); ++seed) {
+    INFO("seed " << seed);
+    simulation s(seed);
+    auto step = [&] {
+      weft::task_group g;
+      try {
+        g.go([] {});
+      } catch (const std::logic_error&) {}
+    };
+    REQUIRE(run_again_and_again(
+                s, 1, [] {}, step) == "");
+  }
+}
+
 // A thread may wait for a place in its group across the end of a run().
 TEST_CASE("simulation: run() ends and begins again beside threads that start groups") {
   for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {

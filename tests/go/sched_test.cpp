@@ -1832,7 +1832,10 @@ TEST_CASE("what a function returns is dropped, without a warning if it is nodisc
     weft::task_group g;
     chan<int> c{2};
     weft::go([=] { return weft::spawn(f); });
-    weft::go([f, large = std::array<char, 1000>()] { return f(); });
+    weft::go([f, large = std::array<char, 1000>()] {
+      static_cast<void>(large);
+      return f();
+    });
     w.go(f);
     g.go(f);
     weft::after_func(0ms, f).stop_and_wait();

@@ -47,7 +47,7 @@ void count_below(const mutex_waiter* w, std::size_t depth, counted& c) {
 
 counted count_all() {
   counted c;
-  count_below(weft::detail::bucket_number(7).queues, 1, c);
+  count_below(weft::detail::bucket_number(7).mutexes.root(), 1, c);
   return c;
 }
 
@@ -89,7 +89,7 @@ TEST_CASE("mutex_queue: found again, whatever comes and goes") {
   for (auto& [m, mine] : waiters) {
     for (; !mine.empty(); mine.pop_front()) mutex_queue(m).remove(*mine.front());
   }
-  REQUIRE(bucket.queues == nullptr);
+  REQUIRE(bucket.mutexes.root() == nullptr);
   REQUIRE(bucket.to_wake == 0);
 }
 
@@ -140,7 +140,7 @@ TEST_CASE("mutex_queue: many are found in a few steps") {
   CHECK(all.deepest <= 40);
   CHECK(all.depths / all.queues <= 15);
   for (mutex_waiter& w : waiters) mutex_queue(w.of).remove(w);
-  CHECK(weft::detail::bucket_number(7).queues == nullptr);
+  CHECK(weft::detail::bucket_number(7).mutexes.root() == nullptr);
 }
 
 TEST_CASE("mutex_queue: nobody queues behind those left behind") {
@@ -183,5 +183,5 @@ TEST_CASE("mutex_queue: those left behind at the front are dropped, wherever the
   for (mutex_waiter& w : waiters) {
     if (w.queued) mutex_queue(w.of).remove(w);
   }
-  CHECK(weft::detail::bucket_number(7).queues == nullptr);
+  CHECK(weft::detail::bucket_number(7).mutexes.root() == nullptr);
 }

@@ -8,9 +8,13 @@
 #include <weft/weft.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <mutex>
+#include <new>
+#include <shared_mutex>
 #include <string>
 #include <utility>
 
@@ -187,7 +191,7 @@ TEST_CASE("simulation of shared_mutex: a writer waits only so long for readers t
 // When the first writer has waited for a millisecond, it wakes by itself to look again. At about that moment the last
 // reader leaves.
 TEST_CASE("simulation of shared_mutex: a writer that looks again keeps its place") {
-  for (std::uint64_t seed = 0; seed < seeds(300); ++seed) {
+  for (std::uint64_t seed = 0; seed < seeds(1500); ++seed) {
     INFO("seed " << seed);
     simulation s(seed);
     weft::shared_mutex m;
@@ -200,7 +204,7 @@ TEST_CASE("simulation of shared_mutex: a writer that looks again keeps its place
       while (first_came.time_since_epoch() == 0ns) weft::sleep(1us);
       simulation::compute(100 * microsecond);
       second_comes = true;
-      const auto leaves = first_came + 1ms + std::chrono::nanoseconds(s.up_to(2 * microsecond));
+      const auto leaves = first_came + 1ms + std::chrono::nanoseconds(s.up_to(microsecond));
       simulation::compute((leaves - std::chrono::steady_clock::now()).count());
       m.unlock_shared();
       while (served != 2) weft::sleep(10us);
@@ -218,6 +222,143 @@ TEST_CASE("simulation of shared_mutex: a writer that looks again keeps its place
     REQUIRE(s.run() == "");
     REQUIRE(first_served == 1);
   }
+}
+
+// Nobody computes or sleeps for long here, so nobody waits for long, either: neither for one who should pass on what it
+// has left, nor until a writer looks again.
+TEST_CASE("simulation of shared_mutex: whoever leaves it passes it on, whoever else comes and goes") {
+  for (std::uint64_t seed = 0; seed < seeds(1000); ++seed) {
+    INFO("seed " << seed);
+    simulation s(seed);
+    weft::shared_mutex m;
+    int done = 0, begun = 0;
+    const auto lock_thrice = [&](bool reads) {
+      ++begun;
+      for (int k = 0; k < 3; ++k) {
+        if (reads) {
+          std::shared_lock share(m);
+        } else {
+          std::unique_lock alone(m);
+        }
+      }
+      ++done;
+    };
+    s.add_weft([&] {
+      const auto before = std::chrono::steady_clock::now();
+      weft::go([&] { lock_thrice(true); });
+      weft::go([&] { lock_thrice(false); });
+      while (done != 4) weft::sleep(1us);
+      interleaving::check(std::chrono::steady_clock::now() - before < 500us, "somebody has waited for long");
+    });
+    for (bool reads : {true, s.one_in(2)}) {
+      s.add([&, reads] {
+        interleaving::wait_until([&] { return begun != 0; });
+        lock_thrice(reads);
+      });
+    }
+    REQUIRE(s.run() == "");
+  }
+}
+
+// On the only P. A reader has left it, and waits for the P to pass it on. A writer that looks again meanwhile, as it
+// has waited for a millisecond now, does not go before one that has waited for 20.
+TEST_CASE("simulation of shared_mutex: what is left is not taken out of turn") {
+  for (std::uint64_t seed = 0; seed < seeds(100); ++seed) {
+    simulation s(seed);
+    if (s.procs() != 1) continue;
+    INFO("seed " << seed);
+    weft::shared_mutex m;
+    weft::event inside;
+    int served = 0, first_served = 0;
+    s.add_weft([&] {
+      weft::wait_group all;
+      all.go([&] {
+        m.lock_shared();
+        inside.set();
+        simulation::compute(25 * weft::rt::millisecond);  // it loses its P
+        m.unlock_shared();
+      });
+      weft::sleep(24ms);
+      simulation::compute(8 * weft::rt::millisecond);
+      all.wait();
+      while (served != 2) weft::sleep(5ms);
+    });
+    const auto write_after = [&](weft::rt::nanos d) {
+      inside.wait();
+      simulation::compute(d);
+      m.lock();
+      ++served;
+      if (d < 10 * weft::rt::millisecond) first_served = served;
+      m.unlock();
+    };
+    s.add([&] { write_after(5 * weft::rt::millisecond); });
+    s.add([&] { write_after(24500 * microsecond); });
+    REQUIRE(s.run() == "");
+    REQUIRE(first_served == 1);
+  }
+}
+
+// A reader has left it, and is held up on its way to pass it on: its P was taken while it computed. Meanwhile another
+// one comes in, and passes it on when it leaves. The last one to lock it is a writer, which destroys it. What lies
+// there then looks like a lock that is left, and must stay as it is.
+TEST_CASE("simulation of shared_mutex: one who comes late to pass it on does not touch what is gone") {
+  constexpr std::uint32_t looks_left = 2;
+  static_assert(sizeof(weft::shared_mutex) == sizeof looks_left);
+  int late = 0;
+  for (std::uint64_t seed = 0; seed < seeds(500); ++seed) {
+    INFO("seed " << seed);
+    simulation s(seed);
+    alignas(weft::shared_mutex) std::byte memory[sizeof looks_left];
+    auto* const m = new (memory) weft::shared_mutex;
+    weft::event writes;
+    bool inside = false, is_gone = false, was_late = false;
+    int served = 0;
+    s.add_weft([&] {
+      const auto leaves = std::chrono::steady_clock::now() + 20ms;
+      weft::wait_group all;
+      all.go([&] {
+        m->lock_shared();
+        inside = true;
+        simulation::compute(20 * weft::rt::millisecond);
+        m->unlock_shared();
+        was_late = is_gone;
+      });
+      while (!inside) weft::yield();
+      all.go([&] {
+        m->lock();
+        writes.set();
+        simulation::compute(5 * microsecond);  // the thread comes, and waits
+        ++served;
+        m->unlock();
+      });
+      weft::sleep_until(leaves + std::chrono::nanoseconds(s.up_to(8 * microsecond)));
+      m->lock_shared();
+      ++served;
+      m->unlock_shared();
+      all.wait();
+      while (served != 3) weft::sleep(10us);
+    });
+    s.add([&] {
+      writes.wait();
+      m->lock();
+      const bool is_last = ++served == 3;
+      m->unlock();
+      if (!is_last) return;
+      m->~shared_mutex();
+      std::memcpy(memory, &looks_left, sizeof looks_left);
+      is_gone = true;
+    });
+    REQUIRE(s.run() == "");
+    if (is_gone) {
+      std::uint32_t found;
+      std::memcpy(&found, memory, sizeof found);
+      REQUIRE(found == looks_left);
+    } else {
+      m->~shared_mutex();
+    }
+    late += was_late;
+  }
+  CHECK(late > 0);
 }
 
 TEST_CASE("simulation of semaphore and condition_variable: a bounded queue") {

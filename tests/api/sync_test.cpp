@@ -723,6 +723,70 @@ TEMPLATE_TEST_CASE("a lock whose heir never comes", "[leaves-threads]", weft::mu
   if (made < 2) WARN("not made in 20 attempts: the machine is busy");
 }
 
+TEST_CASE("shared_mutex: it can be tried when those who waited for it are gone") {
+  for (bool try_for : {false, true}) {
+    weft::shared_mutex m;
+    m.lock_shared();
+    weft::run([&] {
+      weft::go([&] { m.lock(); });
+      weft::sleep(3ms);
+    });
+    m.unlock_shared();
+    REQUIRE((try_for ? m.try_lock_for(0ms) : m.try_lock()));
+    m.unlock();
+  }
+}
+
+// A reader that its run() has left behind leaves the lock, and is stopped for good on its way to pass it on.
+TEST_CASE("shared_mutex: whoever should pass it on never comes", "[leaves-threads]") {
+  struct attempt {
+    weft::shared_mutex m;
+    std::atomic<bool> inside{false}, stop{false}, got{false};
+    void write() {
+      m.lock();
+      got = true;
+      m.unlock();
+    }
+    void read() {
+      m.lock_shared();
+      got = true;
+      m.unlock_shared();
+    }
+  };
+  static std::array<attempt, 2> attempts;
+  for (bool thread_waits : {false, true}) {
+    INFO("a thread waits: " << thread_waits);
+    attempt& a = attempts[thread_waits];
+    std::thread thread;
+    weft::run(
+        [&] {
+          weft::go([&a] {
+            a.m.lock_shared();
+            a.inside = true;
+            while (!a.stop) {}
+            a.m.unlock_shared();
+          });
+          while (!a.inside) weft::yield();
+          if (thread_waits) {
+            thread = std::thread([&] { a.write(); });
+          } else {
+            weft::go([&a] { a.write(); });
+          }
+          weft::sleep(20ms);
+        },
+        {.procs = 2, .shutdown_grace = 10ms});
+    CHECK_FALSE(a.got);
+    a.stop = true;
+    ::usleep(20'000);
+    weft::run([&] {
+      if (!thread_waits) weft::go([&a] { a.read(); });
+      for (int i = 0; i < 500 && !a.got; ++i) weft::sleep(10ms);
+    });
+    CHECK(a.got);
+    if (thread_waits) thread.join();
+  }
+}
+
 TEST_CASE("condition_variable: a bounded queue") {
   for (worker_count n : {worker_count{8, 0}, worker_count{0, 4}, worker_count{4, 4}}) {
     weft::mutex m;

@@ -3,19 +3,22 @@
  *
  * Who takes part: `writers` and `readers`. Each locks and unlocks as often as it likes, or stays inside forever. When
  * it has to wait, it may do so with a time limit; then it leaves, or looks again (as a thread that is not weft's does).
+ * A reader comes by a visit, or without one, as with a time limit.
  * With -DENDS, the first writer and the first reader are goroutines of a run() that ends, and the others are threads:
- * the former are abandoned where they wait, or on their way, and the latter look again once.
+ * the former are abandoned where they wait, or on their way, also to pass on what they have left, and the latter look
+ * again once, when all that wait are old.
  *
  * Properties:
  *   - One writer is inside, or readers only.
- *   - A mutex that is free is not marked: a try succeeds.
+ *   - A mutex that is passed on to nobody is not marked.
  *   - The word counts those inside, also when nothing moves any more: no change of it is lost.
  *   - When nothing moves any more (each has left, stays inside, or waits without a limit), nobody waits for a mutex
  *     that is free; and a reader waits only if a writer is inside or waits.
  *
  * What is abstracted:
  *   - Memory is sequentially consistent.
- *   - A load and the CAS that depends on it are one step, and so are several looks in a row.
+ *   - A load and the CAS that depends on it are one step, and so are several looks in a row. pass_on is one step with
+ *     its last access: what it does before does not look at the word.
  *   - The bucket is a lock, and under it each access of the word is a step, as others change it by CAS at any time. Two
  *     such accesses are one step only where a CAS of others cannot tell (settle: the bit changes under the bucket).
  *     Taking the bucket is one step with the first access, releasing it with the last. Claims and changes of the queues
@@ -23,9 +26,9 @@
  *     claimed moves after that.
  *   - Whether a waiter has become old may be answered either way at each look. Once it is old, it stays so. Whether
  *     readers on their way are late may be answered either way at each look.
- *   - Left out: that nobody is passed by when it is old, and destroying.
+ *   - Left out: that nobody is passed by when it is old; destroying; and goroutines of a later run().
  *
- * States: 2,362,373; with -Dwriters=1 -Dreaders=3 3,064,855; with -DENDS 5,341,632.
+ * States: 3,424,645; with -Dwriters=1 -Dreaders=3 3,807,759; with -DENDS 7,654,283.
  */
 
 #ifndef writers
@@ -72,7 +75,8 @@ bool looks_again[all];
 #define first_reader queue[room]
 #define is_heir(i) (i != none && heir[i])
 #define is_first_of_old(i) (i != none && old[i])
-#define is_free_for(i) (is_reader(i) -> (word & (writer | waiters)) == 0 : word == 0) /* try_lock, try_lock_shared */
+#define is_free_for(i) (is_reader(i) -> (word & (writer | waiters)) == 0 : word == 0) /* try_lock, try_share */
+#define nobody_queued (first_writer == none && first_reader == none)
 
 /* --- parts of one step */
 
@@ -211,7 +215,9 @@ inline invite_all_readers() {
 #define only_writer_old (is_first_of_old(first_writer) && (no_reader_waits || !old[first_reader]))
 #define only_reader_old (!is_first_of_old(first_writer) && !no_reader_waits && old[first_reader])
 #define to_readers \
-  (!only_writer_old && (only_reader_old || !(no_reader_waits || (first_writer != none && is_reader(me)))))
+  (!only_writer_old && (only_reader_old || !(no_reader_waits || (first_writer != none && from_reader))))
+
+#define its_turn(a) (queued[a] && (to_readers -> a == first_reader : a == first_writer))
 
 /* Does all but the store. */
 inline choose_next() {
@@ -233,8 +239,8 @@ inline choose_next() {
       i = first_writer;
       if
       :: claim_fails(i) && !is_coming_back(i) -> remove(i)
-      :: is_coming_back(i) || (!claim_fails(i) && (old[i] || is_reader(me))) -> hand_over(i)
-      :: !claim_fails(i) && !old[i] && !is_reader(me) -> heir[i] = true; wait[i] = woken
+      :: is_coming_back(i) || (!claim_fails(i) && (old[i] || from_reader)) -> hand_over(i)
+      :: !claim_fails(i) && !old[i] && !from_reader -> heir[i] = true; wait[i] = woken
       fi;
       i = 0
     fi
@@ -243,30 +249,38 @@ inline choose_next() {
   may_be_late()
 }
 
-/* The last step of the one that leaves. `seen`, what it has seen, was the whole word. */
+/* The last step of the one that has the lock alone, under the bucket. */
 inline pass_on() {
+#ifdef MUTANT_published_by_a_store
+  seen = word;
+#endif
   atomic {
 #ifdef MUTANT_published_first
-    word = 0
+    word = word - writer - (word & waiters)
   }
   atomic {
     choose_next();
     word = word + (holders | (holders != 0 && must_wake -> waiters : 0));
 #else
-    assert(word == seen);
+    assert(word & writer);
     choose_next();
+#ifdef MUTANT_published_by_a_store
+    word = seen;
+#endif
+    word = word - writer - (word & waiters);
 #ifdef MUTANT_others_not_marked
-    word = holders;
+    word = word + holders;
 #elif defined(MUTANT_marked_when_free)
-    word = holders | (must_wake -> waiters : 0);
+    word = word + holders + (must_wake -> waiters : 0);
 #else
-    word = holders | (holders != 0 && must_wake -> waiters : 0);
+    word = word + holders + (holders != 0 && must_wake -> waiters : 0);
 #endif
+    assert(holders != 0 || (word & waiters) == 0);
 #endif
-    assert(word != waiters);
     late = false;
     holders = 0;
     seen = 0;
+    from_reader = false;
     bucket = false
   }
 }
@@ -311,10 +325,19 @@ inline take_under_bucket() {
 
 proctype locker(byte me) {
   byte i, holders, seen;
-  bool timed, so, late;
+  bool timed, so, joins, late, from_reader;
 outside:
   if
   :: atomic { is_free_for(me) -> take(); goto inside }
+  :: atomic { /* lock_shared: a visit */
+      is_reader(me) ->
+      so = is_free_for(me);
+      word = word + reader;
+      if
+      :: so -> so = false; goes_inside(me); goto inside
+      :: else -> goto visiting
+      fi
+    }
   :: atomic { !is_free_for(me) -> timed = true }
   :: atomic { !is_free_for(me) && me == 0 -> timed = true; comes_back[me] = true }
   :: !is_free_for(me)
@@ -337,20 +360,26 @@ again:
 #ifndef MUTANT_behind_abandoned
     drop_abandoned();
 #endif
+    may_have_become_old(first_writer);
+    may_have_become_old(first_reader);
+    from_reader = true;
+    joins = is_reader(me) && !(first_writer != none && !heir[first_writer] && old[first_writer]);
+#ifdef MUTANT_left_is_not_free
+    so = joins;
+#else
+    so = joins || nobody_queued || its_turn(me);
+#endif
+    from_reader = false;
+    /* so: it takes a mutex that is left; joins: it comes in beside readers */
     if
-    :: is_reader(me) && first_writer != none && !heir[first_writer] ->
-      may_have_become_old(first_writer);
-      so = old[first_writer]
-    :: else
-    fi;
-    /* so: the reader comes behind an old writer */
-    if
-    :: (word & ~waiters) == 0 || (is_reader(me) && (word & writer) == 0 && !so) ->
+    :: word == 0 || (word == waiters && so) || (word != waiters && joins && (word & writer) == 0) ->
       so = false;
+      joins = false;
       bucket = true;
       take()
     :: else ->
       so = false;
+      joins = false;
 #ifndef MUTANT_no_mark
       word = word | waiters;
 #endif
@@ -420,53 +449,77 @@ give_up:
   atomic { settle() }
 #endif
   if
-  :: atomic { word == waiters -> seen = word }
+  :: atomic { word == waiters -> word = waiters | writer; from_reader = true }
     pass_on();
     goto outside
   :: atomic { word != waiters -> bucket = false; goto outside }
   fi;
+visiting:
+  atomic {
+    if
+#ifdef MUTANT_last_visitor_goes
+    :: is_free_for(me) -> goes_inside(me); goto inside
+#else
+    :: is_free_for(me) || word == (reader | waiters) -> goes_inside(me); goto inside
+#endif
+    :: else -> word = word - reader; goto outside
+    fi
+  }
 inside:
   if
   :: is_reader(me)
   :: !is_reader(me) -> goto unlock
   :: goto end_stays
   fi;
-  /* unlock_shared */
-  if
-#ifdef MUTANT_last_leaves_by_cas
-  :: atomic { word >= reader -> word = word - reader; goes_out(me); goto outside }
-#else
-  :: atomic {
-      word >= 2 * reader || (word >= reader && (word & waiters) == 0) ->
-      word = word - reader;
-      goes_out(me);
-      goto outside
-    }
-#endif
-  :: !(word >= 2 * reader || (word >= reader && (word & waiters) == 0))
-  fi;
-  atomic { /* unlock_shared_slow */
-    !bucket ->
-    assert(word >= reader);
+  atomic { /* unlock_shared */
+    assert(word >= reader && (word & writer) == 0);
     goes_out(me);
+    word = word - reader;
+#ifdef MUTANT_reader_passes_nothing_on
+    goto outside
+#endif
     if
-    :: word == (reader | waiters) -> bucket = true; seen = word
-    :: else -> word = word - reader; goto outside
+    :: word == waiters
+    :: else -> goto outside
     fi
   }
+left:
+  if
+  :: atomic {
+      !bucket ->
+      drop_abandoned();
+      if
+      :: nobody_queued -> goto outside /* the mutex may be gone */
+#ifdef MUTANT_passed_on_twice
+      :: !nobody_queued -> word = word | writer
+#else
+      :: !nobody_queued && word != waiters -> goto outside
+      :: !nobody_queued && word == waiters -> word = waiters | writer
+#endif
+      fi;
+      bucket = true;
+      from_reader = true
+    }
+#ifdef ENDS
+  :: atomic { !is_thread(me) -> wait[me] = abandoned; goto end_of_run }
+#endif
+  fi;
   pass_on();
   goto outside;
 unlock:
   if
-  :: atomic { word == writer -> word = 0; goes_out(me); goto outside }
-  :: word != writer
+#ifdef MUTANT_writer_leaves_without_a_look
+  :: atomic { word = word - writer; goes_out(me); goto outside }
+#else
+  :: atomic { (word & waiters) == 0 -> word = word - writer; goes_out(me); goto outside }
+#endif
+  :: (word & waiters) != 0
   fi;
   atomic { /* unlock_slow */
     !bucket ->
     assert(word & writer);
     goes_out(me);
-    bucket = true;
-    seen = word
+    bucket = true
   }
   pass_on();
   goto outside;
@@ -487,7 +540,7 @@ proctype at_rest() {
   atomic {
     timeout;
     do
-    :: i < all -> looks_again[i] = is_thread(i) && wait[i] == waits; i++
+    :: i < all -> looks_again[i] = is_thread(i) && wait[i] == waits; old[i] = old[i] || wait[i] == waits; i++
     :: else -> i = 0; break
     od
   }

@@ -46,6 +46,7 @@
 #include "weft/sync/mutex.hpp"
 
 #include "api/src/sync/mutex_queue.hpp"
+#include "api/src/sync/shared_mutex_queues.hpp"
 #include "runtime/asymmetric.hpp"
 #include "sched/preempt.hpp"
 
@@ -69,7 +70,10 @@ void ring_for_all(int change) noexcept {
   for (std::size_t i = 0; i < mutex_bells.size(); ++i) {
     mutex_queues all(i);
     rt::lock_guard hold(all.bucket.mutex);
-    if (change < 0) all.drop_abandoned_of_all();
+    if (change < 0) {
+      all.drop_abandoned_of_all();
+      shared_mutex_queues::drop_abandoned_of_all(all.bucket);
+    }
     all.set_bell();
   }
 }

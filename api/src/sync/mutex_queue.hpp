@@ -1,9 +1,5 @@
-// The waiters of mutexes: the queues of a bucket's mutexes, found by address.
-//
-// The first waiter of each queue is a node of a digital search tree (Knuth, The Art of Computer Programming 3, 6.3):
-// bits of its mutex's address say left or right, one on each level, and a new queue becomes a leaf. Among n queues one
-// is found in log2 n steps on average, in 64 at most, and nothing is allocated: the nodes are the waiters, on their
-// stacks. (Go's semaRoot has a treap. With a list, n mutexes with waiters take n² steps: Go issue 17953.)
+// The waiters of mutexes: the queues of a bucket's mutexes, found by address. The first waiter of each queue is the
+// node of its mutex (address_tree.hpp).
 //
 // A bell (mutex.cpp) rings as long as a queue of its bucket has somebody to wake: a first waiter that is no heir. These
 // first waiters are counted, at the points where a waiter becomes one or ceases to be one (`count`, `discount`).
@@ -40,11 +36,17 @@ class mutex_queues {
 
   // Drops the waiters at the front of all queues that run() has left behind. Their mutexes may be gone and are not
   // touched.
-  void drop_abandoned_of_all() noexcept { drop_abandoned_at_and_below(&bucket.queues); }
+  void drop_abandoned_of_all() noexcept {
+    bucket.mutexes.for_each_place([this](mutex_waiter** place) noexcept {
+      while (*place && (*place)->abandoned()) remove_at(place, **place);
+    });
+  }
 
   sync_bucket& bucket;
 
  protected:
+  using tree = address_tree<mutex_waiter>;
+
   void count(mutex_waiter& first) noexcept {
     if (first.heir) return discount(first);
     if (std::exchange(first.counted, true)) return;
@@ -57,19 +59,9 @@ class mutex_queues {
     set_bell();
   }
 
-  // Returns the place where the queue's first waiter is stored, or would be.
-  mutex_waiter** place(const void* address) const noexcept {
-    // The factor is odd, so the products of different addresses differ. Their high bits depend on all lower bits.
-    std::uint64_t bits = reinterpret_cast<std::uintptr_t>(address) * std::uint64_t{0xd6e8feb86659fd93};
-    mutex_waiter** p = &bucket.queues;
-    for (; *p && (*p)->of != address; bits <<= 1) p = &(*p)->below[bits >> 63];
-    return p;
-  }
-
   // Begins a queue that is empty.
   void begin_at(mutex_waiter** place, mutex_waiter& w) noexcept {
-    w.below[0] = w.below[1] = nullptr;
-    *place = &w;
+    tree::put(place, w);
     count(w);
   }
 
@@ -78,34 +70,11 @@ class mutex_queues {
     sync_queue ring{first};
     detail::remove(ring, w);
     if (ring.first == first) return;
-    // If nobody else waits, a leaf takes the place: all nodes below share the bits that lead here, so any leaf may.
-    auto* next = ring.first ? static_cast<mutex_waiter*>(ring.first) : take_leaf_below(*first);
-    *place = next;
-    if (next) {
-      next->below[0] = first->below[0];
-      next->below[1] = first->below[1];
-      count(*next);
-    }
+    if (mutex_waiter* next = tree::replace(place, static_cast<mutex_waiter*>(ring.first))) count(*next);
     discount(w);  // only now: while must_wake_ is armed_by_waiter, the bell must not fall even for a moment (U2)
   }
 
  private:
-  // Takes a leaf below `node` out of the tree. Null: `node` is a leaf itself.
-  static mutex_waiter* take_leaf_below(mutex_waiter& node) noexcept {
-    mutex_waiter** leaf = nullptr;
-    for (mutex_waiter* w = &node;; w = *leaf) {
-      mutex_waiter** deeper = w->below[0] ? &w->below[0] : &w->below[1];
-      if (!*deeper) return leaf ? std::exchange(*leaf, nullptr) : nullptr;
-      leaf = deeper;
-    }
-  }
-
-  void drop_abandoned_at_and_below(mutex_waiter** place) noexcept {
-    while (*place && (*place)->abandoned()) remove_at(place, **place);
-    if (!*place) return;
-    for (mutex_waiter*& b : (*place)->below) drop_abandoned_at_and_below(&b);
-  }
-
   mutex_bell& bell_;
 };
 
@@ -115,20 +84,20 @@ struct mutex_queue : mutex_queues {
       : mutex_queues(address_hash(mutex_address)), address(mutex_address) {}
 
   // The first waiter, or null.
-  mutex_waiter* first() const noexcept { return *place(address); }
+  mutex_waiter* first() const noexcept { return *place(); }
 
   // Appends w. must_wake_ as armed_by_waiter is of use only while the bell rings. If waiters were dropped, the bell may
   // have fallen with them, and if nobody is left, must_wake_ is lowered, so that it is armed anew.
   void join(mutex_waiter& w, mutex& m) noexcept {
     drop_abandoned();
-    mutex_waiter** p = place(address);
+    mutex_waiter** p = place();
     if (!*p && m.must_wake_.load(rt::relaxed) == armed_by_waiter) m.must_wake_.store(0, rt::relaxed);
     sync_queue ring{*p};
     detail::push_back(ring, w);
     if (!*p) begin_at(p, w);
   }
 
-  void remove(mutex_waiter& w) noexcept { remove_at(place(address), w); }
+  void remove(mutex_waiter& w) noexcept { remove_at(place(), w); }
 
   // Drops the waiters at the front that run() has left behind.
   void drop_abandoned() noexcept {
@@ -167,6 +136,8 @@ struct mutex_queue : mutex_queues {
   const void* const address;
 
  private:
+  mutex_waiter** place() const noexcept { return bucket.mutexes.place(address); }
+
   // True: there is somebody to wake.
   bool settle_bell() noexcept {
     mutex_waiter* w = first();

@@ -20,18 +20,20 @@
 #pragma once
 
 #include "api/src/support.hpp"
+#include "api/src/sync/address_tree.hpp"
 #include "sched/park.hpp"
 #include "weft/sync/mutex.hpp"
 
 namespace weft::detail {
 
 struct mutex_waiter;
+struct shared_mutex_waiter;
 
 struct alignas(rt::cache_line) sync_bucket {
   rt::goroutine_lock mutex{rt::lock_rank::sync};
-  // For mutexes (mutex_queue.hpp): the first waiter of each, as a tree, and how many of those are to be woken.
-  mutex_waiter* queues = nullptr;
-  std::uint32_t to_wake = 0;
+  address_tree<mutex_waiter> mutexes;                // mutex_queue.hpp
+  address_tree<shared_mutex_waiter> shared_mutexes;  // shared_mutex_queues.hpp
+  std::uint32_t to_wake = 0;                         // how many first waiters of mutexes are to be woken
 };
 
 sync_bucket& bucket_number(std::size_t i) noexcept;

@@ -1,24 +1,49 @@
 // shared_mutex: waiting, and who comes next ("phases").
 //
-// As long as nobody waits, the word alone is the lock, and every change is one CAS in the header. Waiters stand in one
-// of two queues, and are woken as heirs (heirs.hpp). The bit `waiters` in the word:
+// As long as nobody waits, the word alone is the lock, and every change is one instruction in the header. Waiters stand
+// in two queues (shared_mutex_queues.hpp), and are woken as heirs (heirs.hpp). The bit `waiters` in the word:
 //
-//   waiters   the queues                                   the word changes
-//   0         empty, or an heir is first in one            by CAS
-//   1         somebody waits, who does not wait for an     all readers but the last leave by CAS; all else happens
-//             heir; the lock is held                       under the bucket
+//   waiters   the queues                                   who frees the lock
+//   0         empty, or an heir is first in one            does no more
+//   1         somebody waits, who does not wait for an     comes to the bucket, to see who is next
+//             heir, or nobody does any more
 //
-// The bit is set by a CAS of a word that says "held", so the last holder's own CAS fails, and it comes to the bucket:
-// no wake-up is lost. The bit is also set by an heir that has come and leaves others behind: it holds the lock itself.
+// The bit is set by a CAS of a word that has holders or visitors, so whoever takes the last of these away finds it, and
+// no wake-up is lost. It is also set by an heir that has come and leaves others behind, which holds the lock itself,
+// and by one that gives up, which then looks whether the lock is free.
+//
+// "visits". A reader counts itself in before it looks: one fetch_add, instead of a load and a CAS that depends on it.
+// If there is no writer, and nobody must be woken, it has its share. Otherwise it is a visitor, and counts itself out
+// again, before it enters the runtime, where a goroutine may be stopped for good. But if the word has lost both bits
+// meanwhile, the visit is a share: while it counts, nobody takes the lock alone. And if no writer is inside, and nobody
+// else counts any more, it has to be one: somebody waits, the last reader has left without a look, and counts on the
+// visitor, which passes the lock on when it leaves as any reader does. So a count beside `writer` is of visitors, one
+// beside `waiters` of readers and visitors, and any other one of readers.
+//
+// "left". A reader leaves with one fetch_sub. If that makes the word `waiters` alone, the lock is left: it is free, and
+// the reader comes to the bucket to pass it on (pass_on_left). Meanwhile another reader may come in:
+//
+//     a reader                            a visitor
+//     L0  reader|waiters -> waiters       V0  waiters -> reader|waiters: a share
+//     L1  waiters -> writer|waiters       V1  reader|waiters -> waiters; then L1, too
+//
+//   If L1 finds a count, or a writer, whoever that is passes the lock on in its turn. If not, the lock is left still,
+//   or again, and it may be passed on by anybody who has left it. So the reader of L0 may come to the bucket when the
+//   lock was passed on by others long ago, and when the mutex is gone. It touches no mutex for which nobody waits: a
+//   waiter is inside lock(), so a mutex exists at that address, the same one or another, which is left, or is not. If
+//   nobody waits any more, the mark stays, and the next one that comes to the bucket takes the lock (take).
+//
+//   A reader that its run() has left behind may be stopped on the way to L1, as it may be stopped with the lock in its
+//   hands. Its mutex is left then until somebody comes by who may take it: a reader, unless it would come behind an old
+//   writer; a thread whose turn it is, which looks again every 100 ms; or anybody if nobody waits.
 //
 // The turns: after a writer, all waiting readers are woken; after the last reader, the first writer. But if only the
 // other side has a waiter that is old, that side comes next. A waiter that is old is handed the lock, and if it is a
 // reader, so are all waiting readers. A writer that comes after a reader is handed the lock, too: running readers take
-// their next shares outside the runtime, one CAS each, and as long as their time slices last no heir gets a P. After
-// the hand-over they find the lock held, and wait. While a writer waits that is not old, readers still come in; behind
-// an old one they queue. So each side waits for `patience`, and then for one turn of the other. A reader that comes in
-// after waiting lets the other waiting readers in, unless a writer waits, too: they have queued while a writer was
-// inside.
+// their next shares outside the runtime, and as long as their time slices last no heir gets a P. After the hand-over
+// they find the lock held, and wait. While a writer waits that is not old, readers still come in; behind an old one
+// they queue. So each side waits for `patience`, and then for one turn of the other. A reader that comes in after
+// waiting lets the other waiting readers in, unless a writer waits, too: they have queued while a writer was inside.
 //
 // Readers that were woken may take long to come: as long as time slices last, if those that have the Ps only read. If
 // they have been on their way for `patience`, or if the writer is old, a writer no longer waits for them (must_wake);
@@ -29,10 +54,8 @@
 
 #include "weft/sync/shared_mutex.hpp"
 
-#include "api/src/sync/heirs.hpp"
+#include "api/src/sync/shared_mutex_queues.hpp"
 #include "sched/preempt.hpp"
-
-#include <utility>
 
 namespace weft {
 
@@ -44,46 +67,6 @@ namespace {
   rt::fatal("weft::shared_mutex at {}: {} ({} readers, {} writer)", m, what, word >> 2, word & 1);
 }
 
-heir_waiter* first(const sync_queue& q) noexcept { return static_cast<heir_waiter*>(q.first); }
-
-bool heir_is_first(const sync_queue& q) noexcept { return q.first && first(q)->heir; }
-
-void drop_abandoned(sync_queue& q) noexcept {
-  while (q.first && first(q)->abandoned()) remove(q, *q.first);
-}
-
-// Claims each waiter that can be claimed, and calls f(waiter) for it. Takes those that cannot be claimed out of the
-// queue. Leaves out heirs, which are on their way already.
-template <class F>
-void claim_each(sync_queue& q, wake_list& woken, F f) noexcept {
-  heir_waiter* next = first(q);
-  heir_waiter* const last = next ? static_cast<heir_waiter*>(next->prev) : nullptr;
-  for (heir_waiter* w = nullptr; w != last;) {
-    w = std::exchange(next, static_cast<heir_waiter*>(next->next));
-    if (w->heir) continue;
-    if (woken.claim(*w)) {
-      f(*w);
-    } else {
-      remove(q, *w);
-    }
-  }
-}
-
-void invite_all(sync_queue& q, wake_list& woken, rt::nanos now) noexcept {
-  claim_each(q, woken, [=](heir_waiter& w) noexcept { w.invite(now); });
-}
-
-// Returns how many were handed the lock.
-std::uint32_t hand_over_to_all(sync_queue& q, wake_list& woken) noexcept {
-  std::uint32_t n = 0;
-  claim_each(q, woken, [&](heir_waiter& w) noexcept {
-    w.handed_over = true;
-    remove(q, w);
-    ++n;
-  });
-  return n;
-}
-
 // Whether w, which could not be claimed, has been woken by its own timer to look again. It finds what it is given here.
 bool is_coming_back(const heir_waiter& w) noexcept { return w.comes_back && !w.g->waits_for_good(); }
 
@@ -92,36 +75,54 @@ bool waits_no_longer(const heir_waiter& w, const heir_waiter& r, rt::nanos now) 
   return r.is_late(now) || w.is_old(now);
 }
 
-}  // namespace
-
-// Called under the bucket, as are the functions below up to wait(). True: somebody waits, and not for an heir.
-bool shared_mutex::must_wake() noexcept {
-  drop_abandoned(writers_);
-  drop_abandoned(readers_);
-  if (heir_is_first(writers_)) return false;
-  if (heir_is_first(readers_))
-    return writers_.first && waits_no_longer(*first(writers_), *first(readers_), rt::nanotime());
-  return writers_.first || readers_.first;
+// True: somebody waits, and not for an heir.
+bool must_wake(shared_mutex_queues& q) noexcept {
+  q.drop_abandoned();
+  const heir_waiter *w = q.first(lock_side::writer), *r = q.first(lock_side::reader);
+  if (w && w->heir) return false;
+  if (r && r->heir) return w && waits_no_longer(*w, *r, rt::nanotime());
+  return w || r;
 }
+
+}  // namespace
 
 // Called after the queues have changed. If it sets `waiters`, the caller holds the lock, or looks next whether nobody
 // does.
-void shared_mutex::settle() noexcept {
+void shared_mutex::settle(queues& q) noexcept {
   bool is = (word_.load(rt::relaxed) & waiters) != 0;
-  if (must_wake() == is) return;
+  if (must_wake(q) == is) return;
   // A read-modify-write, so that the next thread that locks still sees an unlock before it.
   is ? word_.fetch_and(~waiters, rt::relaxed) : word_.fetch_or(waiters, rt::relaxed);
 }
 
-// True: taken. False: the lock is held; with if_held::mark, `waiters` is set then.
-bool shared_mutex::take(side s, if_held h) noexcept {
-  drop_abandoned(writers_);
-  const heir_waiter* w = first(writers_);
-  bool behind_writer = s == side::reader && w && !w->heir && w->is_old(rt::nanotime());
+// Who is next when one of side `from` has freed the lock.
+struct shared_mutex::turn {
+  turn(queues& q, side from, rt::nanos now) noexcept : w(q.first(side::writer)), r(q.first(side::reader)) {
+    if (r && r->heir) r = nullptr;  // heirs have been woken already
+    old_writer = w && w->is_old(now);
+    old_reader = r && r->is_old(now);
+    to = !r || (w && from == side::reader) ? side::writer : side::reader;
+    if (old_writer != old_reader) to = old_writer ? side::writer : side::reader;
+  }
+  bool is_of(const shared_mutex_waiter* q) const noexcept { return q && q == (to == side::writer ? w : r); }
+
+  shared_mutex_waiter *w, *r;
+  bool old_writer, old_reader;
+  side to;
+};
+
+// True: taken. False: the lock is held, or is another one's turn; with if_held::mark, `waiters` is set then. queued:
+// the caller, if it waits already; otherwise null.
+bool shared_mutex::take(queues& q, side s, const shared_mutex_waiter* queued, if_held h) noexcept {
+  q.drop_abandoned();
+  const rt::nanos now = rt::nanotime();
+  const heir_waiter* w = q.first(side::writer);
+  const bool behind_writer = w && !w->heir && w->is_old(now);
+  const bool joins_readers = s == side::reader && !behind_writer;
+  const bool takes_left = joins_readers || !q.mutex() || turn(q, side::reader, now).is_of(queued);
   std::uint32_t word = word_.load(rt::relaxed);
   for (;;) {
-    std::uint32_t holders = word & ~waiters;
-    bool free = holders == 0 || (s == side::reader && holders != writer && !behind_writer);
+    const bool free = word == 0 || (word == waiters ? takes_left : joins_readers && (word & writer) == 0);
     if (!free && h == if_held::leave) return false;
     std::uint32_t next = !free ? word | waiters : word + (s == side::reader ? reader : writer);
     // acquire: sees what was done under the lock before. relaxed if it fails or sets only `waiters`: nothing is taken.
@@ -129,126 +130,161 @@ bool shared_mutex::take(side s, if_held h) noexcept {
   }
 }
 
-// Called when nobody holds the lock, the caller held it last and nobody else can take it. Wakes the waiters whose turn
-// it is, or hands the lock over, and publishes the word, which is the last access.
-void shared_mutex::pass_on(wake_list& woken, side from) noexcept {
+// Called by one that has the lock alone. Wakes the waiters whose turn it is, or hands the lock over, and publishes the
+// word, which is the last access. from: who held it last.
+void shared_mutex::pass_on(queues& q, wake_list& woken, side from) noexcept {
   std::uint32_t holders = 0;
   rt::nanos now = rt::nanotime();
-  while (holders == 0 && must_wake()) {
+  while (holders == 0 && must_wake(q)) {
     rt::shorten_slice(rt::this_m(), now);
-    heir_waiter* w = first(writers_);
-    heir_waiter* r = heir_is_first(readers_) ? nullptr : first(readers_);  // heirs have been woken already
-    bool old_writer = w && w->is_old(now), old_reader = r && r->is_old(now);
-    side to = !r || (w && from == side::reader) ? side::writer : side::reader;
-    if (old_writer != old_reader) to = old_writer ? side::writer : side::reader;
-    if (to == side::reader) {
-      if (old_reader) {
-        holders = reader * hand_over_to_all(readers_, woken);
+    const turn t(q, from, now);
+    if (t.to == side::reader) {
+      if (t.old_reader) {
+        holders = reader * q.hand_over_to_all(side::reader, woken);
       } else {
-        invite_all(readers_, woken, now);
+        q.invite_all(side::reader, woken, now);
       }
-    } else if (const bool claimed = woken.claim(*w); !claimed && !is_coming_back(*w)) {
-      remove(writers_, *w);
-    } else if (old_writer || from == side::reader || !claimed) {
-      w->handed_over = true;
-      remove(writers_, *w);
+    } else if (const bool claimed = woken.claim(*t.w); !claimed && !is_coming_back(*t.w)) {
+      q.remove(*t.w);
+    } else if (t.old_writer || from == side::reader || !claimed) {
+      t.w->handed_over = true;
+      q.remove(*t.w);
       holders = writer;
     } else {
-      w->invite(now);
+      t.w->invite(now);
     }
   }
-  // release: what was done under the lock, also by the readers before, whose unlocks the caller has acquired. seq_cst:
-  // a try that begins after unlock() has returned sees that the lock is free, or whose it is. If it is free it is not
-  // marked, even if readers that are on their way have become late just now, or a writer old.
-  word_.store(holders != 0 && must_wake() ? holders | waiters : holders, rt::seq_cst);
+  const bool marked = (word_.load(rt::relaxed) & waiters) != 0;  // changes only under the bucket
+  const bool mark = holders != 0 && must_wake(q);
+  // Added, since visitors come and go meanwhile. release: what was done under the lock, also by the readers before,
+  // whose unlocks the caller has acquired. seq_cst: a try that begins after unlock() has returned sees that the lock is
+  // free, or whose it is. If it is free it is not marked, even if readers that are on their way have become late just
+  // now, or a writer old.
+  word_.fetch_add(holders - writer + (mark ? waiters : 0) - (marked ? waiters : 0), rt::seq_cst);
 }
 
-// Lets the waiting readers in, unless a writer waits, too. Called while readers are inside, the last of whom leaves
-// only after this.
-void shared_mutex::let_readers_in(wake_list& woken) noexcept {
-  drop_abandoned(writers_);
-  if (writers_.first || !readers_.first) return;
+// Passes the lock on if it is left.
+void shared_mutex::pass_on_if_left(queues& q, wake_list& woken) noexcept {
+  std::uint32_t left = waiters;
+  // acquire: sees what the readers did that left it. The caller has it alone then.
+  if (word_.compare_exchange_strong(left, waiters | writer, rt::acquire, rt::relaxed)) pass_on(q, woken, side::reader);
+}
+
+// Lets the waiting readers in, unless a writer waits, too. Called while no writer is inside, and nobody can take the
+// lock alone.
+void shared_mutex::let_readers_in(queues& q, wake_list& woken) noexcept {
+  q.drop_abandoned();
+  if (q.first(side::writer) || !q.first(side::reader)) return;
   // acquire, on behalf of the readers that are handed the lock here: they see what a writer did before.
-  word_.fetch_add(reader * hand_over_to_all(readers_, woken), rt::acquire);
+  word_.fetch_add(reader * q.hand_over_to_all(side::reader, woken), rt::acquire);
 }
 
 // Called when w stops waiting. It may have been the last writer that readers waited for.
-void shared_mutex::give_up(heir_waiter& w, side s, wake_list& woken) noexcept {
-  remove(queue_of(s), w);
-  // Since `waiters` is set, the last reader comes to the bucket.
-  if (s == side::writer && (word_.load(rt::relaxed) & (waiters | writer)) == waiters) let_readers_in(woken);
-  settle();
-  // The lock is free, and somebody waits: an heir was abandoned. Nobody takes the lock without the bucket now.
-  if (word_.load(rt::acquire) == waiters) pass_on(woken, s);
+void shared_mutex::give_up(queues& q, shared_mutex_waiter& w, wake_list& woken) noexcept {
+  q.remove(w);
+  // If `waiters` is set, nobody takes the lock alone without the bucket.
+  if (w.side == side::writer && (word_.load(rt::relaxed) & (waiters | writer)) == waiters) let_readers_in(q, woken);
+  settle(q);
+  pass_on_if_left(q, woken);
 }
 
 bool shared_mutex::wait(side s, std::int64_t deadline) {
   if (look(lock_looks, [&]() noexcept { return try_take(s); })) return true;
 
   struct attempt {
-    bool take() noexcept { return m.try_take(s); }
+    bool take() noexcept { return m.try_take(w.side); }
     // Where readers come and go all the time, those that look take the word's cache line away from them.
     bool take_soon() noexcept { return false; }
     bool take_or_queue() noexcept {
-      if (m.take(s, if_held::mark)) return true;
-      if (!w.queued) push_back(m.queue_of(s), w);
+      if (m.take(q, w.side, w.queued ? &w : nullptr, if_held::mark)) return true;
+      if (!w.queued) q.push_back(w);
       return false;
     }
     void taken() noexcept {
-      if (w.queued) remove(m.queue_of(s), w);
-      if (s == side::reader) m.let_readers_in(woken);  // those that came while a writer was inside
-      m.settle();
+      if (w.queued) q.remove(w);
+      if (w.side == side::reader) m.let_readers_in(q, woken);  // those that came while a writer was inside
+      m.settle(q);
     }
     // A writer does so when it has become old: from then on it counts beside any readers that are on their way.
     std::int64_t look_again_at() noexcept {
-      return s == side::writer && !w.is_old(rt::nanotime()) ? w.since + patience : never_ns;
+      return w.side == side::writer && !w.is_old(rt::nanotime()) ? w.since + patience : never_ns;
     }
-    void give_up() noexcept { m.give_up(w, s, woken); }
+    void give_up() noexcept { m.give_up(q, w, woken); }
 
     shared_mutex& m;
-    const side s;
-    heir_waiter& w;
+    shared_mutex_waiter& w;
+    queues& q;
     wake_list& woken;
   };
   rt::runtime_scope scope;
-  heir_waiter w(scope.g());
+  queues q(this);
+  shared_mutex_waiter w(scope.g(), this, s);
   wake_list woken;
   auto why = s == side::reader ? rt::wait_reason::shared_mutex_lock_shared : rt::wait_reason::shared_mutex_lock;
-  return lock_as_heir(scope, w, queue_lock(this), why, deadline, attempt{*this, s, w, woken});
+  return lock_as_heir(scope, w, q.bucket.mutex, why, deadline, attempt{*this, w, q, woken});
 }
 
 bool shared_mutex::lock_slow(std::int64_t deadline) { return wait(side::writer, deadline); }
 
 bool shared_mutex::lock_shared_slow(std::int64_t deadline) { return wait(side::reader, deadline); }
 
-bool shared_mutex::try_lock_shared_slow() noexcept {
+void shared_mutex::lock_shared_visiting() {
+  if (!end_visit()) lock_shared_slow(never_ns);
+}
+
+// True: the visit is a share.
+bool shared_mutex::end_visit() noexcept {
+  std::uint32_t word = word_.load(rt::acquire);
+  while ((word & (writer | waiters)) != 0 && word != (reader | waiters)) {
+    // relaxed: nothing was taken. acquire if it fails: it may have become a share, behind a writer's unlock.
+    if (word_.compare_exchange_weak(word, word - reader, rt::relaxed, rt::acquire)) return false;
+  }
+  return true;
+}
+
+bool shared_mutex::try_under_bucket(side s) noexcept {
   rt::runtime_scope scope;
-  rt::lock_guard hold(queue_lock(this));
-  bool taken = take(side::reader, if_held::leave);
-  if (taken) settle();
+  queues q(this);
+  rt::lock_guard hold(q.bucket.mutex);
+  bool taken = take(q, s, nullptr, if_held::leave);
+  if (taken) settle(q);
   return taken;
 }
 
+bool shared_mutex::try_lock_slow() noexcept { return try_under_bucket(side::writer); }
+
+bool shared_mutex::try_lock_shared_slow() noexcept { return try_under_bucket(side::reader); }
+
 void shared_mutex::unlock_slow() noexcept {
+  // Visitors do not keep the lock from being freed.
+  std::uint32_t word = word_.load(rt::relaxed);
+  while ((word & waiters) == 0) {
+    if ((word & writer) == 0) misuse(this, "unlock, but no writer holds it", word);
+    if (word_.compare_exchange_weak(word, word - writer, rt::release, rt::relaxed)) return;
+  }
   rt::runtime_scope scope;
   wake_list woken;
-  rt::lock_guard hold(queue_lock(this));
-  std::uint32_t word = word_.load(rt::relaxed);
-  if (!(word & writer)) misuse(this, "unlock, but no writer holds it", word);
-  pass_on(woken, side::writer);
+  queues q(this);
+  rt::lock_guard hold(q.bucket.mutex);
+  word = word_.load(rt::relaxed);
+  if ((word & writer) == 0) misuse(this, "unlock, but no writer holds it", word);
+  pass_on(q, woken, side::writer);
 }
 
-void shared_mutex::unlock_shared_slow() noexcept {
+// left: what the word was then. The mutex may be gone.
+void shared_mutex::unlock_shared_slow(const void* address, std::uint32_t left) noexcept {
+  if ((left & (writer | below_zero)) != 0) misuse(address, "unlock_shared, but no reader holds it", left + reader);
+  if (left == waiters) pass_on_left(address);
+}
+
+// Called by a reader that has left the lock ("left").
+void shared_mutex::pass_on_left(const void* address) noexcept {
   rt::runtime_scope scope;
   wake_list woken;
-  rt::lock_guard hold(queue_lock(this));
-  std::uint32_t word = word_.load(rt::acquire);
-  for (;;) {
-    if (word < reader) misuse(this, "unlock_shared, but no reader holds it", word);
-    if (word == (reader | waiters)) break;  // the last reader, and it stays so: nobody comes or goes without the bucket
-    if (word_.compare_exchange_weak(word, word - reader, rt::release, rt::acquire)) return;
-  }
-  pass_on(woken, side::reader);
+  queues q(address);
+  rt::lock_guard hold(q.bucket.mutex);
+  q.drop_abandoned();
+  if (shared_mutex* m = q.mutex()) m->pass_on_if_left(q, woken);
 }
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Descriptors that weft opens and keeps.
+// Descriptors that weft opens.
 #pragma once
 
 #include <cerrno>

@@ -19,7 +19,11 @@ int main() {
   weft::run([&] {
     auto signals = weft::io::signal_channel({SIGUSR1});
     weft::go([&] { weft::io::wait_readable(ends[0]); });
-    weft::sleep(1ms);  // it waits
+    auto l = weft::net::tcp_listener::bind("127.0.0.1:0");
+    auto client = weft::net::tcp_stream::connect(l.local_endpoint());
+    auto server = l.accept();
+    auto pair = weft::net::unix_stream::pair();
+    weft::sleep(1ms);  // the goroutine waits
     for (int fd : {0, 1, 2}) {
       if (::open("/dev/null", O_RDWR) != fd) wrong = "weft has opened one of the first three descriptors";
     }
@@ -33,7 +37,6 @@ int main() {
     ::raise(SIGUSR1);
     int number = 0;
     if (signals.recv_for(number, 5s) != weft::recv_result::value || number != SIGUSR1) wrong = "no signal came";
-    auto l = weft::net::tcp_listener::bind("127.0.0.1:0");
   });
   if (wrong) ::dprintf(report, "%s\n", wrong);
   return wrong ? 1 : 12;

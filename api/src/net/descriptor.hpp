@@ -225,6 +225,9 @@ ssize_t attempt(descriptor& d, rt::poll_mode mode, std::error_code& ec, Call cal
       ec = system_error_code(static_cast<int>(-n));
       return -1;
     }
+    // Where urgent data lies, TCP says EAGAIN if a signal is pending, though bytes follow of which the poller has told
+    // already. relaxed: if it is yet to tell, that ends the wait.
+    if (mode == rt::poll_mode::read && WEFT_UNLIKELY(d.pd->special.load(rt::relaxed)) && sys::has_data(d.fd)) continue;
     if (!is_ok(wait_in_turn(d, mode), ec)) return -1;
   }
 }

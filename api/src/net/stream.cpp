@@ -5,7 +5,6 @@
 #include "api/src/support.hpp"
 #include "sched/park.hpp"
 
-#include <algorithm>
 #include <array>
 
 namespace weft::net::detail {

@@ -1,7 +1,9 @@
 #include "api/src/net/syscalls.hpp"
 
+#include "runtime/own_descriptor.hpp"
 #include "runtime/sanitizer.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
 #include <poll.h>
@@ -26,15 +28,27 @@ auto retry(Call call) noexcept -> decltype(call()) {
 // one. A sanitizer is told by the C library's functions what is read and written, and what happens before what.
 bool by_number() noexcept { return WEFT_LIKELY(!rt::asan_running() && !rt::tsan_running()); }
 
-}  // namespace
-
-int open_socket(int family, int type) noexcept {
-  int fd = ::socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+// A socket is not to be a program's standard stream, to which others write.
+int no_standard_stream(int fd) noexcept {
+  fd = rt::beyond_standard_streams(fd);
   return fd >= 0 ? fd : -errno;
 }
 
+}  // namespace
+
+int open_socket(int family, int type) noexcept {
+  return no_standard_stream(::socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
 int make_pair(int (&fds)[2]) noexcept {
-  return ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0 ? 0 : -errno;
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) != 0) return -errno;
+  for (int& fd : fds) fd = no_standard_stream(fd);
+  if (fds[0] >= 0 && fds[1] >= 0) return 0;
+  const int error = std::min(fds[0], fds[1]);
+  for (int fd : fds) {
+    if (fd >= 0) ::close(fd);
+  }
+  return error;
 }
 
 int bind(int fd, const void* address, std::size_t size) noexcept {
@@ -51,7 +65,8 @@ int connect(int fd, const void* address, std::size_t size) noexcept {
 int accept(int fd, sockaddr_storage* from, socklen_t* size) noexcept {
   return retry([&] {
     *size = sizeof *from;
-    return ::accept4(fd, reinterpret_cast<sockaddr*>(from), size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    return rt::beyond_standard_streams(
+        ::accept4(fd, reinterpret_cast<sockaddr*>(from), size, SOCK_NONBLOCK | SOCK_CLOEXEC));
   });
 }
 
@@ -119,6 +134,11 @@ int poll_once(int fd, bool writable) noexcept {
   pollfd p{fd, static_cast<short>(writable ? POLLOUT : POLLIN | POLLRDHUP), 0};
   int n = retry([&] { return ::poll(&p, 1, 0); });
   return n > 0 && p.revents & POLLNVAL ? -EBADF : n;
+}
+
+bool has_data(int fd) noexcept {
+  pollfd p{fd, POLLIN, 0};
+  return retry([&] { return ::poll(&p, 1, 0); }) > 0 && (p.revents & POLLIN) != 0;
 }
 
 int duplicate(int fd) noexcept {

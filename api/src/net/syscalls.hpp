@@ -33,6 +33,7 @@ WEFT_NOINLINE int peer_name(int fd, sockaddr_storage* s, socklen_t* size) noexce
 
 // Tells whether fd could be read or written now: > 0 yes, 0 no, < 0 -errno (-EBADF).
 WEFT_NOINLINE int poll_once(int fd, bool writable) noexcept;
+WEFT_NOINLINE bool has_data(int fd) noexcept;  // nothing but that can be read
 WEFT_NOINLINE int duplicate(int fd) noexcept;
 
 }  // namespace weft::net::sys

@@ -14,8 +14,8 @@ namespace weft::rt {
 constinit bool barriers_are_symmetric = true;
 
 namespace {
-// Until the library's static constructors have run, no thread other than this one uses it. So the change is safe.
-[[maybe_unused]] const bool chosen = (barriers_are_symmetric = !membarrier_works());
+// Until the library's early functions have run, no thread other than this one uses it. So the change is safe.
+WEFT_EARLY void choose_barriers() noexcept { barriers_are_symmetric = !membarrier_works(); }
 }  // namespace
 
 bool membarrier_works() noexcept {

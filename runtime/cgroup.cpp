@@ -15,6 +15,7 @@
 #include <string_view>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace weft::rt {
@@ -106,24 +107,35 @@ struct mount {
   std::string point;  // where it is mounted
 };
 
+// Whether `path` is `part` or lies below it.
+bool covers(std::string_view part, std::string_view path) {
+  if (part == "/") return true;
+  return path.starts_with(part) && (path.size() == part.size() || path[part.size()] == '/');
+}
+
 // "31 23 0:28 /part /point rw,relatime shared:9 - cgroup2 name rw,cpu". The number of fields before the dash varies.
-std::optional<mount> find_mount(const std::string& mountinfo, bool v2) {
+// A hierarchy may be mounted several times: in a container, once more as a part of the host's file system. Returns the
+// mount that shows most of what lies above `path`; if none shows it, the first.
+std::optional<mount> find_mount(const std::string& mountinfo, bool v2, std::string_view path) {
+  std::optional<mount> found;
   for (std::string_view line : split(mountinfo, '\n')) {
     auto fields = split(line, ' ');
     auto dash = std::find(fields.begin(), fields.end(), "-");
     if (dash - fields.begin() < 6 || fields.end() - dash < 4) continue;
     if (v2 ? dash[1] != "cgroup2" : dash[1] != "cgroup" || !has(split(dash[3], ','), "cpu")) continue;
-    return mount{unescape(fields[3]), unescape(fields[4])};
+    mount m{unescape(fields[3]), unescape(fields[4])};
+    const bool shows = covers(m.part, path);
+    if (found && (!shows || (covers(found->part, path) && found->part.size() <= m.part.size()))) continue;
+    found = std::move(m);
   }
-  return {};
+  return found;
 }
 
 // Returns `path` relative to `part`; "" is `part` itself. Also returns "" for a path outside of `part`, as another
 // namespace sees it ("/../b"), or for that of a process that was moved: nothing but what is mounted can be seen.
 std::string path_within(std::string_view path, std::string_view part) {
-  if (part == "/") part = "";
-  if (!path.starts_with(part)) return "";
-  path.remove_prefix(part.size());
+  if (!covers(part, path)) return "";
+  if (part != "/") path.remove_prefix(part.size());
   if (!path.starts_with('/') || has(split(path, '/'), "..")) return "";
   while (path.ends_with('/')) path.remove_suffix(1);
   return std::string(path);
@@ -144,10 +156,11 @@ unsigned cgroup_cpu_quota(const std::string& root) {
     std::string_view controllers = line.substr(first + 1, second - first - 1);
     bool v2 = controllers.empty();
     if (!v2 && !has(split(controllers, ','), "cpu")) continue;
-    auto m = find_mount(mountinfo, v2);
+    const std::string_view path = line.substr(second + 1);
+    auto m = find_mount(mountinfo, v2, path);
     if (!m) m = {"/", v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/cpu"};
     const std::string point = root + m->point;
-    for (std::string below = path_within(line.substr(second + 1), m->part);; below.resize(below.rfind('/'))) {
+    for (std::string below = path_within(path, m->part);; below.resize(below.rfind('/'))) {
       least = smaller(least, v2 ? quota_v2(point + below) : quota_v1(point + below));
       if (below.empty()) break;
     }

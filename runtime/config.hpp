@@ -8,6 +8,11 @@
 #define WEFT_LIKELY(x) __builtin_expect(!!(x), 1)
 #define WEFT_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+// Functions and objects that are ready before the static initialisers of a program, which may use weft already. Without
+// this, those come first where weft is linked statically.
+#define WEFT_EARLY __attribute__((constructor(101)))
+#define WEFT_EARLY_OBJECT __attribute__((init_priority(101)))
+
 #if defined(__has_feature)
 #define WEFT_HAS_FEATURE(x) __has_feature(x)
 #else

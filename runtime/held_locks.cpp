@@ -24,8 +24,11 @@ namespace {
 // instruction to its last, so they must not allocate anything.
 
 pthread_key_t key;
+constinit atomic<bool> has_key{false};
 
+// Null: there is no key, or no memory.
 held_locks* list_of_this_thread() noexcept {
+  if (!has_key.load(acquire)) return nullptr;
   auto* list = static_cast<held_locks*>(pthread_getspecific(key));
   if (list) return list;
   errno_stays keep;
@@ -247,7 +250,9 @@ void watch_mutexes() noexcept {
     // RTLD_NEXT finds what the files behind ours define. The very first definition may be a stub of the executable that
     // calls by the address that is about to be replaced.
     for (const hook& h : hooks) *h.real = ::dlsym(RTLD_NEXT, h.name);
-    return pthread_key_create(&key, [](void* list) { ::munmap(list, sizeof(held_locks)); }) == 0;
+    if (pthread_key_create(&key, [](void* list) { ::munmap(list, sizeof(held_locks)); }) != 0) return false;
+    has_key.store(true, release);
+    return true;
   }();
   static constinit atomic<unsigned long long> seen{0};
   unsigned long long loaded = files_loaded();

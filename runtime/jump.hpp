@@ -40,12 +40,23 @@ struct saved_context {
   const void* resume_at;
 };
 
+// What a frame pointer points at.
+struct frame_record {
+  frame_record* caller;
+  const void* return_address;
+};
+
+// Below the end of the stack are the record of a frame that nobody called, and First's return address, also null. A
+// profiler's signal may come when the frame pointer has been loaded, and the jump to First is yet to be made: an
+// unwinder then takes that record for the frame of the function with the jump, and finds no caller.
 template <first_function First>
 void* make_context(std::byte* top, float_control floating) noexcept {
-  auto* return_address = reinterpret_cast<void**>(top) - 1;
+  auto* outermost = reinterpret_cast<frame_record*>(top) - 1;
+  *outermost = {nullptr, nullptr};
+  auto* return_address = reinterpret_cast<void**>(outermost) - 1;
   *return_address = nullptr;
   auto* c = reinterpret_cast<saved_context*>(return_address) - 1;
-  *c = {floating, nullptr, reinterpret_cast<const void*>(First)};
+  *c = {floating, outermost, reinterpret_cast<const void*>(First)};
   return c;
 }
 

@@ -109,12 +109,11 @@ void forget_sleepers() noexcept {
   for (sleepers_queue& q : queues) std::construct_at(&q);
 }
 
-[[maybe_unused]] const bool prepared = [] {
+WEFT_EARLY void prepare_locks() noexcept {
   if (::pthread_atfork(nullptr, nullptr, forget_sleepers) != 0) fatal("no memory to watch for fork()");
-  if (!membarrier_works()) return false;
+  if (!membarrier_works()) return;
   for (lock_bell& bell : lock_bells) bell.rings.fetch_and(~lock_bell::always, relaxed);
-  return true;
-}();
+}
 
 }  // namespace
 

@@ -2,6 +2,8 @@
 // more can be given back while the room stays. For lists that must never fail to take one more element.
 #pragma once
 
+#include "runtime/release_memory.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -51,7 +53,7 @@ class mapped_array {
   // Gives back the memory behind the first `used` elements, which alone are still needed.
   void release_beyond(std::size_t used) noexcept {
     std::size_t from = (used * sizeof(T) + page - 1) / page * page;
-    if (from < bytes()) ::madvise(reinterpret_cast<std::byte*>(data_) + from, bytes() - from, MADV_DONTNEED);
+    if (from < bytes()) release_memory(reinterpret_cast<std::byte*>(data_) + from, bytes() - from);
   }
 
  private:

@@ -74,18 +74,24 @@ void report_stray_access(const G* owner, void* context) noexcept {
   }
 }
 
+bool is_in(const stack_t& stack, std::uintptr_t sp) noexcept {
+  return (stack.ss_flags & SS_DISABLE) == 0 && sp - reinterpret_cast<std::uintptr_t>(stack.ss_sp) < stack.ss_size;
+}
+
 // Returns the goroutine of this thread if it ran beyond its stack: past a guard, or because it has none. The memory
 // that it met there belongs to another goroutine, so this is asked first.
-const G* goroutine_beyond_its_stack(const void* context) noexcept {
+const G* goroutine_beyond_its_stack(const siginfo_t* info, const void* context) noexcept {
   const thread_state* ts = this_thread_or_null();
   if (!ts || ts->g->kind != g_kind::goroutine) return nullptr;
-  const auto& at = static_cast<const ucontext_t*>(context)->uc_mcontext;
+  const auto& of = *static_cast<const ucontext_t*>(context);
 #if defined(__x86_64__)
-  auto sp = static_cast<std::uintptr_t>(at.gregs[REG_RSP]);
+  auto sp = static_cast<std::uintptr_t>(of.uc_mcontext.gregs[REG_RSP]);
 #else
-  auto sp = static_cast<std::uintptr_t>(at.sp);
+  auto sp = static_cast<std::uintptr_t>(of.uc_mcontext.sp);
 #endif
-  return stack_is_left(ts->g, sp) ? ts->g : nullptr;
+  if (is_in(of.uc_stack, sp)) return nullptr;  // a signal handler's fault
+  const void* touched = info->si_code > 0 ? info->si_addr : nullptr;
+  return stack_is_left(ts->g, sp, touched) ? ts->g : nullptr;
 }
 
 bool has(const struct sigaction& action, unsigned flag) noexcept {
@@ -127,7 +133,7 @@ void pass_to(const handler* next, int signal, siginfo_t* info, void* context) {
 }
 
 void on_fault(int signal, siginfo_t* info, void* context) {
-  const G* beyond = goroutine_beyond_its_stack(context);
+  const G* beyond = goroutine_beyond_its_stack(info, context);
   const G* owner = beyond ? beyond : stack_guard_owner(info->si_addr);
   if (owner) {
     const thread_state* ts = this_thread_or_null();

@@ -4,6 +4,7 @@
 
 #include "runtime/atomic.hpp"
 #include "runtime/mapped_array.hpp"
+#include "runtime/release_memory.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -115,7 +116,7 @@ class slab_pool {
       for (std::size_t b = 1; b < blocks; ++b) {
         if (free[b] == 0 || free[b] != cut[b].load(relaxed)) continue;
         cut[b].store(0, release);
-        ::madvise(begin_of(b), block_bytes, MADV_DONTNEED);
+        release_memory(begin_of(b), block_bytes);
       }
     }
   };

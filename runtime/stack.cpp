@@ -5,13 +5,11 @@
 #include "runtime/report.hpp"
 #include "runtime/sanitizer.hpp"
 #include "runtime/stack_class.hpp"
-#include "runtime/thread.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <new>
 #include <sys/mman.h>
-#include <utility>
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -268,14 +266,18 @@ void stack_check_canary(const G* g) noexcept {
       g->id, stack_size_of(s->origin));
 }
 
-bool stack_is_left(const G* g, std::uintptr_t sp) noexcept {
-  // If sp is farther away, it belongs to some other stack, which the goroutine changed to. A goroutine without a guard
-  // page may have run through its neighbours first.
+bool stack_is_left(const G* g, std::uintptr_t sp, const void* touched) noexcept {
   const stack* s = g->own_stack;
-  auto lo = reinterpret_cast<std::uintptr_t>(s->lo);
-  const slab_range* slab = s->has_canary ? slab_around(s->lo) : nullptr;
-  auto end = slab ? reinterpret_cast<std::uintptr_t>(slab->base) : lo;
-  return sp < lo && sp + farthest_overflow > end;
+  const auto lo = reinterpret_cast<std::uintptr_t>(s->lo);
+  if (sp >= lo) return false;
+  const slab_range* slab = slab_around(s->lo);
+  const std::uintptr_t base = slab ? reinterpret_cast<std::uintptr_t>(slab->base) : lo;
+  // A goroutine without a guard page may have run through its neighbours first.
+  const std::uintptr_t end = s->has_canary ? base : lo;
+  if (sp + farthest_overflow <= end) return false;
+  // Below the slab may lie any other stack. An overflow touches what is near the stack pointer.
+  const auto at = reinterpret_cast<std::uintptr_t>(touched);
+  return sp >= base || (at + farthest_overflow > sp && at < sp + farthest_overflow);
 }
 
 const G* stack_guard_owner(const void* address) noexcept {

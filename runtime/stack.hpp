@@ -75,8 +75,10 @@ void stack_check_canary(const G* g) noexcept;
 // Returns the goroutine whose guard page contains `address`, or null. Async-signal-safe.
 const G* stack_guard_owner(const void* address) noexcept;
 
-// True if `sp`, the stack pointer of the running goroutine g, is beyond the end of g's stack.
-bool stack_is_left(const G* g, std::uintptr_t sp) noexcept;
+// True if g, which runs, has met a fault beyond the end of its stack: `sp` was the stack pointer, and `touched` the
+// address that faulted, or null. False if sp belongs to some other stack, which the goroutine changed to.
+// Async-signal-safe.
+bool stack_is_left(const G* g, std::uintptr_t sp, const void* touched) noexcept;
 
 struct stack_counters {
   std::size_t slots = 0;  // those with a guard: all that were ever used, except where a whole slab became as new

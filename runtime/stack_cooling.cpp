@@ -1,11 +1,11 @@
 #include "runtime/stack_cooling.hpp"
 
+#include "runtime/release_memory.hpp"
 #include "runtime/sanitizer.hpp"
 #include "runtime/stack_class.hpp"
 
 #include <algorithm>
 #include <bit>
-#include <sys/mman.h>
 
 namespace weft::rt {
 
@@ -24,7 +24,7 @@ void forget_guards(stack_class* c, slab& in) noexcept {
   std::size_t count[guard_kinds];
   std::transform(in.guards, in.guards + guard_kinds, count, [](slot_set set) { return std::popcount(set); });
   if (!remove_guards(in.base, bytes, count)) return;
-  ::madvise(in.base, bytes, MADV_DONTNEED);
+  release_memory(in.base, bytes);
   std::fill_n(in.guards, guard_kinds, slot_set{0});
   in.raw = c->all_slots();
   in.cold = 0;
@@ -40,7 +40,7 @@ void cool_first(stack_class* c) noexcept {
   std::byte* lo = s->lo;
   std::size_t number = s->slab_number, bytes = c->slot_size - page;
   if (asan_running()) __asan_unpoison_memory_region(lo, bytes);
-  ::madvise(lo, bytes, MADV_DONTNEED);
+  release_memory(lo, bytes);
   slab& in = c->slabs[number];
   in.cold |= slot_set{1} << static_cast<std::size_t>(lo - in.base) / c->slot_size;
   ++c->bare;

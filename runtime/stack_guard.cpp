@@ -59,7 +59,8 @@ guard_kind try_kinds(std::byte* lo, bool lowest) noexcept {
   guard_kind limit = best.load(relaxed);
   if (limit == guard_kind::madvise && !madvise_unknown.load(relaxed)) {
     if (::madvise(lo, page, MADV_GUARD_INSTALL) == 0) return guard_kind::madvise;
-    if (errno == EINVAL) madvise_unknown.store(true, relaxed);
+    // Either the kernel is older, or the program has locked its memory (mlockall), perhaps only for now.
+    if (errno == EINVAL && guards_installed(guard_kind::madvise) == 0) madvise_unknown.store(true, relaxed);
   }
   if ((limit != guard_kind::canary || lowest) && mprotect_guard(lo, lowest)) return guard_kind::mprotect;
   warn_of_canaries();

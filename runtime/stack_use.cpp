@@ -3,13 +3,13 @@
 #include "runtime/stack_guard.hpp"
 
 #include "runtime/lock.hpp"
+#include "runtime/release_memory.hpp"
 #include "runtime/sanitizer.hpp"
 #include "runtime/stack.hpp"
 #include "runtime/stack_cooling.hpp"
 
 #include <algorithm>
 #include <cstring>
-#include <sys/mman.h>
 
 namespace weft::rt {
 
@@ -80,7 +80,7 @@ void note_stack_use(const G* g) noexcept {
   std::size_t depth = stack_depth(g, false);
   std::byte* from = first_touched_page(lowest(s), s->hi);
   auto* last_page = reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(s->hi) & ~(page - 1));
-  if (from < last_page) ::madvise(from, static_cast<std::size_t>(last_page - from), MADV_DONTNEED);
+  if (from < last_page) release_memory(from, static_cast<std::size_t>(last_page - from));
   from = std::max(from, last_page);
   std::memset(from, 0, static_cast<std::size_t>(s->hi - from));
   if (g->is_system()) return;

@@ -49,9 +49,10 @@ void ready_if_not_abandoned(G* g) noexcept {
   if (g->claim(no_ticket)) ready(g);
 }
 
-// As soon as weft is loaded: a plain thread may misuse a lock before any run(), too.
-[[maybe_unused]] const bool dumps =
-    (set_dump_hook([](dump_of what) noexcept { dump_goroutines(2, what, names::demangled); }), true);
+// A plain thread may misuse a lock before any run(), too.
+WEFT_EARLY void dump_on_misuse() noexcept {
+  set_dump_hook([](dump_of what) noexcept { dump_goroutines(2, what, names::demangled); });
+}
 
 // Installs the functions that lower layers call while goroutines run.
 void set_hooks() {

@@ -119,7 +119,7 @@ class unhandled_type final : public std::type_info {
 
 // The compiler refers to typeid(unhandled) by this name; unhandled's virtual destructor is defined nowhere.
 extern unhandled_type type_of_unhandled __asm__("_ZTIN4weft6detail9unhandledE");
-unhandled_type type_of_unhandled;
+WEFT_EARLY_OBJECT unhandled_type type_of_unhandled;
 
 #else
 

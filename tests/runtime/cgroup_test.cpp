@@ -188,6 +188,23 @@ TEST_CASE("cgroup: namespaces and containers see a part of the hierarchy") {
   CHECK(v1.quota() == 3);
 }
 
+TEST_CASE("cgroup: of several mounts, the one that shows most of what lies above the process") {
+  const auto quota = [](const std::string& path, const std::string& host, const std::string& own) {
+    return canned()
+        .file("/proc/self/cgroup", "0::" + path + "\n")
+        .file("/proc/self/mountinfo", "30 23 0:26 " + host + " /host/sys/fs/cgroup rw - cgroup2 cgroup2 rw\n" +
+                                          "31 23 0:26 " + own + " /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n")
+        .file("/host/sys/fs/cgroup/cpu.max", "max 100000\n")
+        .file("/host/sys/fs/cgroup/a/cpu.max", "200000 100000\n")
+        .file("/sys/fs/cgroup/cpu.max", "300000 100000\n")
+        .quota();
+  };
+  CHECK(quota("/", "/../..", "/") == 3);     // only the second one shows the process
+  CHECK(quota("/a/b", "/", "/a/b") == 2);    // the first one shows more of it
+  CHECK(quota("/a/b", "/a/bc", "/a") == 3);  // "/a/bc" is no part of "/a/b"
+  CHECK(quota("/a", "/", "/") == 2);         // the first of two that show as much
+}
+
 TEST_CASE("cgroup: paths with spaces and colons") {
   canned c;
   c.file("/proc/self/cgroup", "0::/a:b/c d\n")

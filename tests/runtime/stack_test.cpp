@@ -82,6 +82,32 @@ TEST_CASE("stack: a guard is its own stack's, among those of all sizes") {
   }
 }
 
+// Below a slab may lie any other stack, of a signal handler or of a coroutine, whose faults are none of weft's.
+TEST_CASE("stack: a fault below the slab is an overflow only if it touched what is near") {
+  stack_class* c = stack_class_for(21 * page);
+  std::vector<stack*> stacks = take(c, 2);
+  std::sort(stacks.begin(), stacks.end(), [](const stack* a, const stack* b) { return a->lo < b->lo; });
+  const std::uintptr_t lo = address(stacks[0]->lo), slab = lo - page, far = 1024 * 1024;
+  G first, second;
+  first.own_stack = stacks[0];
+  second.own_stack = stacks[1];
+  const auto pointer = [](std::uintptr_t at) { return reinterpret_cast<const void*>(at); };
+  CHECK_FALSE(stack_is_left(&first, lo, pointer(lo)));
+  CHECK(stack_is_left(&first, lo - 8, nullptr));
+  CHECK(stack_is_left(&first, slab, nullptr));
+  CHECK(stack_is_left(&second, slab, nullptr));
+  for (std::uintptr_t sp : {slab - 8, slab - far / 2}) {
+    for (std::uintptr_t near : {sp - far + 1, sp - 8, sp, lo - 8, sp + far - 1}) {
+      CHECK(stack_is_left(&first, sp, pointer(near)));
+    }
+    for (std::uintptr_t other : {std::uintptr_t{0}, std::uintptr_t{16}, sp - far, sp + far}) {
+      CHECK_FALSE(stack_is_left(&first, sp, pointer(other)));
+    }
+  }
+  CHECK_FALSE(stack_is_left(&first, slab - far, pointer(slab - far)));
+  stack_put(c, stacks.data(), stacks.size());
+}
+
 namespace {
 
 std::vector<std::byte*> lowest_of(const std::vector<stack*>& stacks) {
@@ -153,6 +179,19 @@ TEST_CASE("stack: half of those that lay free for an interval lose their memory 
   stack_put(c, all.data(), n);
   stack_release_free_pages();
   CHECK(!stacks_lie_free());
+}
+
+TEST_CASE("stack: those whose memory is locked lose it as well") {
+  stack_release_free_pages();
+  stack_class* c = stack_class_for(4 * page);
+  std::vector<stack*> stacks = take(c, 1);
+  touch(stacks);
+  std::byte* const lo = stacks[0]->lo;
+  REQUIRE(::mlock(lo, 2 * page) == 0);
+  stack_put(c, stacks.data(), 1);
+  stack_release_free_pages();
+  CHECK(is_cold(lo));
+  ::munlock(lo, 2 * page);
 }
 
 TEST_CASE("stack: who uses stacks in an interval before others are cooled, finds as many in the next") {

@@ -58,10 +58,9 @@ constinit std::array<mutex_bell, std::size_t{1} << mutex_bell_bits> mutex_bells;
 
 namespace {
 
-[[maybe_unused]] const bool rings_without_membarrier = [] {
+WEFT_EARLY void ring_without_membarrier() noexcept {
   if (!rt::membarrier_works()) ring_for_all(+1);
-  return !rt::membarrier_works();
-}();
+}
 
 }  // namespace
 

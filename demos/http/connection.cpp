@@ -92,11 +92,10 @@ std::size_t connection::fill(weft::time_point deadline, std::error_code& ec) {
 }
 
 // If we closed while the client still sends, its system would drop our last answer unread. So we end only our side, and
-// read on for a moment.
+// read on for a moment: a short one if the server is to stop.
 void connection::linger() {
-  if (stop_.asked.err()) return;
   peer_.shutdown_write();
-  peer_.set_read_deadline(clock::now() + 1s);
+  peer_.set_read_deadline(clock::now() + (stop_.asked.err() ? 100ms : 1s));
   while (peer_.read(in_) > 0) {}
 }
 

@@ -8,27 +8,30 @@ namespace demo::http {
 
 namespace {
 
-// Turns "http://host:80/path" into "/path". The long form is what a client sends to a proxy, and a server must
-// understand it, too.
-std::string_view without_authority(std::string_view target) {
-  constexpr std::string_view scheme = "http://";
-  const bool absolute = target.size() > scheme.size() &&
-                        std::equal(scheme.begin(), scheme.end(), target.begin(),
-                                   [](char a, char b) { return a == std::tolower(static_cast<unsigned char>(b)); });
-  if (!absolute) return target;
-  target.remove_prefix(scheme.size());
-  const std::size_t path = target.find('/');
-  return path == std::string_view::npos ? "/" : target.substr(path);
+// "http://host:80/path" is what a client sends to a proxy, and a server must understand it, too.
+constexpr std::string_view scheme = "http://";
+
+bool is_absolute(std::string_view target) {
+  return target.size() > scheme.size() && std::equal(scheme.begin(), scheme.end(), target.begin(), [](char a, char b) {
+           return a == std::tolower(static_cast<unsigned char>(b));
+         });
 }
 
 }  // namespace
 
 bool split_target(std::string_view target, std::string& path, std::string& query) {
-  target = without_authority(target);
+  const bool absolute = is_absolute(target);
+  if (absolute) {
+    target.remove_prefix(scheme.size());
+    const std::size_t end = target.find_first_of("/?#");
+    if (end == 0) return false;  // no host
+    target.remove_prefix(std::min(end, target.size()));
+  }
   const std::size_t mark = target.find('?');
   if (mark != std::string_view::npos) query = target.substr(mark + 1);
-  return target.starts_with('/') && percent_decode(target.substr(0, mark), path) &&
-         path.find('\0') == std::string::npos;
+  std::string_view escaped = target.substr(0, mark);
+  if (absolute && escaped.empty()) escaped = "/";
+  return escaped.starts_with('/') && percent_decode(escaped, path) && path.find('\0') == std::string::npos;
 }
 
 bool percent_decode(std::string_view text, std::string& out) {

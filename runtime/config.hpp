@@ -39,6 +39,7 @@ inline constexpr std::uint32_t run_queue_size = 4, others_every = 3, global_queu
 inline constexpr std::uint32_t short_bursts_at_first = 2, collisions_per_look = 2;
 inline constexpr std::size_t free_blocks_at_most = 0;  // freed memory goes to the tests' operator delete
 inline constexpr std::uint32_t cold_behind = 2;
+inline constexpr std::uint32_t looks_of_vain_yields = 4;
 #else
 inline constexpr std::uint32_t run_queue_size = 256;  // a ring; what does not fit goes to the global queue
 // So many dispatches inherit a time slice between two looks at the other goroutines. The second look in one slice lets
@@ -51,6 +52,8 @@ inline constexpr std::size_t free_blocks_at_most = 1024;   // in a P's cache, of
 // A goroutine that has waited behind this many others in the global queue is hardly in any cache any more, and its page
 // is hardly in the TLB.
 inline constexpr std::uint32_t cold_behind = 192;
+// Of so many yields for which nobody is ready, one looks farther: so many take about as long as a system call.
+inline constexpr std::uint32_t looks_of_vain_yields = 64;
 #endif
 
 // Two lines, because the adjacent-line prefetcher of x86 pulls pairs.

@@ -13,7 +13,7 @@
 #include "sched/proc.hpp"
 #include "sched/runqueues.hpp"
 #include "sched/spawn.hpp"
-#include "sched/syscall.hpp"
+#include "sched/steal.hpp"
 #include "sched/timing.hpp"
 
 #include <algorithm>
@@ -333,11 +333,18 @@ void queue_again(G* g, void*) noexcept {
   wake_for_work(p, more_than_next(p));  // A2
 }
 
+// Called now and then if no other goroutine is to be run here. Steals one, as an M without work would: if no P idles,
+// nobody else takes what waits behind a goroutine that computes. False: there is none.
+bool picks_from_others(M* m, P* p) noexcept {
+  if (sched.idle_ps.load(relaxed) != 0 || m->g->marks() & mark::tied) return false;
+  nanos now = 0;
+  m->picked = steal_work(m, p, thief_takes::crumbs_too, &now).g;
+  return m->picked != nullptr;
+}
+
 // No other goroutine is to be run here. What the caller waits for may be done by a thread that waits for this
-// processor: that of another P, of a blocking() call, or of the program. So the thread gives way now and then.
-M* yield_in_vain(M* m) noexcept {
-  constexpr std::uint32_t often = 64;  // yields: about as long as a system call takes
-  if (++m->yields_in_vain % often != 0) return m;
+// processor: that of another P, of a blocking() call, or of the program.
+M* thread_gives_way(M* m) noexcept {
   leave_runtime(m);
   ::sched_yield();
   return enter_runtime();
@@ -357,7 +364,10 @@ M* yield_now(M* m) noexcept {
     return suspend(m, queue_again, nullptr);
   }
   G* next = next_local(m, p, stack_to::keep);
-  if (!next && !m->picked && sched.global_size.load(relaxed) == 0) return yield_in_vain(m);
+  if (!next && !m->picked && sched.global_size.load(relaxed) == 0) {
+    if (++m->yields_in_vain % looks_of_vain_yields != 0) return m;
+    if (!picks_from_others(m, p)) return thread_gives_way(m);
+  }
   g->set_state(g_state::running, g_state::runnable);
   m->left.from_park = __builtin_return_address(0);
   if (next && sched.idle_ps.load(seq_cst) == 0 && p->runq.unshared()) {

@@ -125,8 +125,8 @@ WEFT_API unsigned set_procs(unsigned n);
 WEFT_API std::size_t num_goroutines() noexcept;
 
 // Lets others run: everything that is runnable now gets its turn before this goroutine goes on. A goroutine that
-// another thread of the runtime has taken over from this one may begin a moment later. Anywhere; another thread yields
-// as a thread.
+// another thread of the runtime has taken over from this one may begin a moment later; and so may one that is ready on
+// a thread whose goroutine computes, if this goroutine yields on. Anywhere; another thread yields as a thread.
 WEFT_API void yield() noexcept;
 
 // Calls f(args...), which may block its thread (a system call, a library). Other goroutines run on another thread

@@ -159,6 +159,34 @@ TEST_CASE("yield: a loop of yields lets a message through") {
   }
 }
 
+TEST_CASE("yield: a loop of yields takes what waits behind a goroutine that computes") {
+  weft::run(
+      [] {
+        constexpr int rounds = 20;
+        int late_rounds = 0;
+        for (int i = 0; i < rounds; ++i) {
+          std::atomic<bool> yields{false}, waits{false}, begun{false};
+          clock::duration took{};
+          auto loop = weft::spawn([&] {
+            yields = true;
+            while (!waits) {}
+            const auto before = clock::now();
+            while (!begun) weft::yield();
+            took = clock::now() - before;
+          });
+          while (!yields) {}  // it runs on the other P
+          auto one = weft::spawn([&] { begun = true; });
+          waits = true;
+          for (const auto end = clock::now() + 30ms; !begun && clock::now() < end;) {}
+          loop.join();
+          one.join();
+          late_rounds += took > 4ms;
+        }
+        CHECK(late_rounds <= rounds / 2);  // without that, nearly all of them: until the time slice is over
+      },
+      {.procs = 2});
+}
+
 TEST_CASE("yield: alone it returns at once, and a foreign thread may call it") {
   weft::run([] {
     for (int i = 0; i < 10000; ++i) weft::yield();

@@ -1,7 +1,6 @@
 #include "runtime/futex.hpp"
 
 #include <cerrno>
-#include <climits>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>

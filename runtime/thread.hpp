@@ -7,11 +7,12 @@
 // suspension.
 //
 // The exceptions:
-//   fatal.cpp     whether this thread reports: it never leaves that function, and the process ends
-//   lock.cpp      the ranks it holds, in checked builds: also behind a function that is never inlined
-//   overflow.cpp  the fault it handles: a signal handler is never suspended
-//   uncaught.cpp  whether this thread has its report, and whether it terminates: it does not come back
-//   select.cpp    random numbers for threads that run no goroutine: their code stays on its thread
+//   fatal.cpp             whether this thread reports: it never leaves that function, and the process ends
+//   lock.cpp              the ranks it holds, in checked builds: also behind a function that is never inlined
+//   overflow.cpp          the fault it handles: a signal handler is never suspended
+//   uncaught.cpp          whether this thread has its report, and whether it terminates: it does not come back
+//   select_workspace.hpp  random numbers for threads that run no goroutine: their code stays on its thread
+//   process_exit.cpp      its destructor tells that exit() has begun; nobody else touches it
 #pragma once
 
 #include "runtime/config.hpp"

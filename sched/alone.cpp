@@ -13,29 +13,29 @@
 //
 //     the P's M                      a thread that takes a P; a plain thread, the first time
 //     E1  depth = 1                  C1  the flags = false
-//     E2  light barrier              C3  heavy barrier
-//     L1  a flag is true? then       C4  wait for an M between L1 and L3
-//     L2    word free?               C5  use the P; plain thread: alone_ended = plain_thread_came
+//     E2  light barrier              C2  heavy barrier
+//     L1  a flag is true? then       C3  wait for an M between L1 and L3
+//     L2    word free?               C4  use the P; plain thread: alone_ended = plain_thread_came
 //     L3    word = held
 //
 //     B1  all others idle: the flags = true, unless, for locks, a plain thread has come
 //
 //   C1 and B1 are under sched.mutex. A P that is taken has left the idle list by the time the mutex is released, so
 //   there is no B1 until that P idles again. Once a plain thread has done C1, B1 never sets the flag for locks again;
-//   so a plain thread, which takes its first lock after C5, never reads true. The M that becomes alone does B1 itself.
+//   so a plain thread, which takes its first lock after C4, never reads true. The M that becomes alone does B1 itself.
 //   The Ms that held the other Ps before have given them up under the mutex, so it has seen what they did.
 //
 //   After L3 the word says that the lock is held, and a later taker waits for it as for any other lock. (The owner of a
-//   queue has made its plain access by then, and reads the flag again for the next one.) So C4 has to wait only for an
-//   M that read true at L1 and has not reached L3 yet ("unaware"). C4 reads depth as "revoke" does (enter.hpp). If
-//   depth is 0, E1 was not visible at C3, so L1 comes after C3 and reads false. If not, the M is past L3 once it is
+//   queue has made its plain access by then, and reads the flag again for the next one.) So C3 has to wait only for an
+//   M that read true at L1 and has not reached L3 yet ("unaware"). C3 reads depth as "revoke" does (enter.hpp). If
+//   depth is 0, E1 was not visible at C2, so L1 comes after C2 and reads false. If not, the M is past L3 once it is
 //   seen outside the runtime, or without the P, or once it has dispatched another goroutine; in this last case, too, a
 //   heavy barrier makes its stores visible. One of these happens in the end, even if the goroutine never gives the P
-//   away (no_preemption). So C4 looks again and again. It may miss that the M was outside in between, but its wait
+//   away (no_preemption). So C3 looks again and again. It may miss that the M was outside in between, but its wait
 //   costs nobody else anything. An M that runs the move or the destructor of a channel's value also counts as outside
-//   here (outside_at): that code may block, and may wait for the thread that waits at C4.
+//   here (outside_at): that code may block, and may wait for the thread that waits at C3.
 //
-//   A thread that waits at C4 holds no lock that the M may want. A P is passed on with the mutex held, and often by a
+//   A thread that waits at C3 holds no lock that the M may want. A P is passed on with the mutex held, and often by a
 //   thread that holds other locks; so the wait is left to the next user of the P, which holds none. Nor does the M wait
 //   for that user: where the M waits for other Ms inside the runtime without a dispatch, as it does when it stops the
 //   world, it says that it is aware (says_it_is_aware).
@@ -43,7 +43,7 @@
 //   Without membarrier each L1 would need a fence. So no P is alone then, except that the only P of a program still
 //   uses its queue plainly.
 //
-//   Plain threads that enter while the first one waits at C4 wait as well (on `ending`), until C5. The thread that
+//   Plain threads that enter while the first one waits at C3 wait as well (on `ending`), until C4. The thread that
 //   called run() becomes a plain thread when main has ended, but only for the rest of this run(): when the next run()
 //   begins, it no longer takes such a lock.
 //
@@ -109,15 +109,15 @@ void end(P* p) noexcept {
 }
 
 bool is_outside(const M* m) noexcept {
-  const std::uint32_t outside = m->outside_at.load(acquire);  // first: m may leave that code meanwhile, after C3
+  const std::uint32_t outside = m->outside_at.load(acquire);  // first: m may leave that code meanwhile, after C2
   return m->depth.load(seq_cst) == outside;
 }
 
-// Called after C1: does C3, and notes the M that must be waited for. If p's owner itself is the caller, it is between
+// Called after C1: does C2, and notes the M that must be waited for. If p's owner itself is the caller, it is between
 // two plain uses.
 void look_who_is_unaware(P* p) noexcept {
   if (p == p_of(this_m())) return all_are_aware();
-  heavy_barrier();  // C3
+  heavy_barrier();  // C2
   // acquire: if the M has given its P up, or is outside the runtime, its plain uses came before that.
   const M* m = p->m.load(acquire);
   if (!m || is_outside(m)) return all_are_aware();
@@ -203,7 +203,7 @@ void end_for_locks(alone_ends when) noexcept {
       look_who_is_unaware(sched.alone_p.load(relaxed));
     }
   }
-  wait_for_who_is_unaware(nullptr);  // C4
+  wait_for_who_is_unaware(nullptr);  // C3
 }
 
 }  // namespace
@@ -225,7 +225,7 @@ void end_alone() noexcept { end_for_locks(alone_ends::with_this_run); }
 void plain_thread_comes() noexcept {
   end_for_locks(alone_ends::plain_thread_comes);
   lock_guard hold(sched.mutex);
-  alone_ended.store(alone_ends::plain_thread_came, release);  // C5
+  alone_ended.store(alone_ends::plain_thread_came, release);  // C4
 }
 
 }  // namespace weft::rt

@@ -10,7 +10,6 @@
 #include "sched/syscall.hpp"
 #include "sched/threads.hpp"
 
-#include <utility>
 
 namespace weft::rt {
 

@@ -12,13 +12,14 @@
 //
 // If T3 reads 0, E1 was not visible at T2, so E3 comes after T2 and reads `revoked`. The M then goes the slow way,
 // takes the scheduler's lock and finds its P gone. If T3 reads 1, the taker gives up and takes `revoked` back. If the M
-// has seen `revoked` nevertheless, it goes the slow way, and finds under the lock that it still has its P.
+// has seen `revoked` nevertheless, it goes the slow way, and finds under the lock that it still has its P. A goroutine
+// in no_preemption keeps its P, although T3 reads 0; `revoked` stays raised then, and has it come by when that ends.
 //
 // Leaving stores depth with release, and T3 reads it with acquire: what the M did with the P is visible to the next
 // owner.
 //
-// Calls nest: a callback of the runtime may enter again. Only the outermost call looks at the requests, since only
-// there may the goroutine be suspended.
+// Calls nest: a callback of the runtime may enter again. Only the outermost call answers requests, since only there may
+// the goroutine be suspended.
 #pragma once
 
 #include "runtime/asymmetric.hpp"

@@ -410,8 +410,8 @@ bool sleep_in_poller(M* m, nanos until, bool was_spinning, G** g) noexcept {
 
 // The steps of find_runnable. *now is 0 until a step needs the time.
 
-// Runs the timers that are due. If a look is due, also takes from the global queue or from the poller, even if there is
-// local work.
+// Runs the timers that are due. If a look is planned (next_look), due or not, or if it is the global queue's turn, also
+// takes from the global queue or from the poller, even if there is local work.
 G* look_as_planned(P* p, nanos* now, bool* ran_timer) noexcept {
   nanos next_timer = check_timers(p, p, true, now, ran_timer);
   if (WEFT_UNLIKELY(sched.out_of_threads.load(relaxed))) {

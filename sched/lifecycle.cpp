@@ -269,7 +269,7 @@ void stop_runtime() noexcept {
     sched.shutting_down.store(true, seq_cst);  // from here on no other thread adds an M to all_ms, or takes one out
     goroutines_stop.store(true, relaxed);
     for (M* m : sched.all_ms) {
-      m->requests.fetch_or(request::stop, seq_cst);
+      m->requests.fetch_or(request::stop, release);
       m->parked.wakeup();
     }
   }

@@ -371,9 +371,10 @@ M* yield_now(M* m) noexcept {
   g->set_state(g_state::running, g_state::runnable);
   m->left.from_park = __builtin_return_address(0);
   if (next && sched.idle_ps.load(seq_cst) == 0 && p->runq.unshared()) {
-    // This is the queue of the only P. g may lie there before it has left its stack: only this M takes from that queue,
-    // and only afterwards. A thread that stops the world, to look at stacks or to make more Ps, waits until this M has
-    // left the runtime.
+    // idle_ps is read first: whoever takes an idle P ends `unshared` before it lowers idle_ps (idle_p_get), so 0 and
+    // `unshared` together mean that there is only this P. g may lie in its queue, or in the global one, before it has
+    // left its stack: only the owner of a P takes from either, and only afterwards. A thread that stops the world, to
+    // look at stacks or to make more Ps, waits until this M has left the runtime.
     put_last(p, g);
     return static_cast<M*>(switch_to(m, next, nullptr, nullptr));
   }

@@ -6,8 +6,6 @@
 #include "sched/newcomers.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
 
 namespace weft::rt {
 

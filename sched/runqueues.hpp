@@ -19,7 +19,8 @@ queued look_at_queues() noexcept;  // S3
 // D2: as S3, but leaves out every P's runnext, and `left_behind` goroutines in the global queue.
 queued look_beyond_next(std::uint32_t left_behind = 0) noexcept;
 
-G* global_one(P* p, std::uint32_t max) noexcept;  // as global_get; takes the lock, unless the queue is empty
+// As global_get, which takes at most `max`, or a fair share if that is 0; takes the lock, unless the queue is empty.
+G* global_one(P* p, std::uint32_t max) noexcept;
 G* global_get(P* p, std::uint32_t max) noexcept;  // under sched.mutex: returns one to run, moves more into p's ring
 
 // A2 of append-check-wake: called after p's owner, or a thread without a P (null), has made work ready.

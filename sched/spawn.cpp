@@ -22,7 +22,6 @@
 
 #include "sched/spawn.hpp"
 
-#include "runtime/copies.hpp"
 #include "runtime/g_pool.hpp"
 #include "runtime/stack_use.hpp"
 #include "sched/blocks.hpp"
@@ -33,7 +32,6 @@
 #include "sched/runqueues.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
 namespace weft::rt {

@@ -18,7 +18,6 @@
 
 #include "sched/enter.hpp"
 #include "sched/find.hpp"
-#include "sched/io.hpp"
 #include "sched/newcomers.hpp"
 #include "sched/proc.hpp"
 #include "sched/threads.hpp"
@@ -86,7 +85,8 @@ void enter_syscall(const call_site& from) noexcept {
     m->p.store(nullptr, relaxed);
     p->m.store(nullptr, release);
     p->syscall_tick.store(p->syscall_tick.load(relaxed) + 1, relaxed);
-    // release: the thread that takes the P sees everything that was done with it.
+    // release: the thread that takes the P sees everything that was done with it. One that makes work ready at this
+    // moment may not see that the P is left, nor this M that work; sysmon's next round sees both.
     p->status.store(p_status::syscall, release);
     if (sched.idle_ps.load(relaxed) == 0 && somebody_waits(p)) see_to_those_who_wait(m, p);
   }

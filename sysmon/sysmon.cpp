@@ -16,9 +16,11 @@
 //   in the poller
 //   a P was taken from one that computes, or     at most 100 µs: the next look sees that another time slice has begun
 //   makes one short call after the other
-//   a P seems to be stuck besides                ends with the P's time slice, or with the next timer, at the latest
-//   a goroutine was asked to yield just now      ends when its time to answer is over (100 µs)
-//   a thread is watched (call_watch.hpp)         ends when it is known whether the thread blocks
+//   no P idles, and one seems to be stuck        ends with the P's time slice, or with the next timer, at the latest
+//   the same, and a goroutine was asked to       ends when its time to answer is over (100 µs)
+//   yield just now
+//   the same, and a thread is watched            ends when it is known whether the thread blocks
+//   (call_watch.hpp)
 //   goroutines compute without a P               at least 500 µs, unless a P is stuck, too: sysmon's share of the
 //                                                processors is small then
 //   no P idles, one was left behind in a system  none, then 50 µs; this at most once a millisecond (hurry_sysmon)

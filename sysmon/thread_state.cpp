@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/syscall.h>

@@ -126,7 +126,7 @@ void timer_heap::insert(timer* t) noexcept {
 // Lowers earliest_change to `when`. True: it was later before, so a sleeper may sleep too long.
 bool timer_heap::note_earlier(nanos when) noexcept {
   // seq_cst, for two reasons. This load comes after the caller took the timer (see rebuild). And it pairs with the
-  // sleeper, which publishes how long it will sleep and then reads this hint (wake_when).
+  // sleeper, which announces that it sleeps (P1, find.cpp) and then reads this hint (P2, wake_when).
   nanos old = earliest_change_.load(seq_cst);
   while (old == 0 || when < old) {
     if (earliest_change_.compare_exchange_weak(old, when, seq_cst, seq_cst)) return true;

@@ -21,7 +21,6 @@
 #include "sched/timing.hpp"
 #include "timers/sleep_crowd.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <ctime>
 #include <new>

@@ -28,7 +28,7 @@
  *
  * What is abstracted:
  *   - Memory is sequentially consistent: the accesses of the protocol are seq_cst, except for A1 of an M that is alone.
- *   - -DALONE: an M that was alone is aware that it no longer is (C4) when it has done with A2.
+ *   - -DALONE: an M that was alone is aware that it no longer is (C3) when it has done with A2.
  *   - Goroutines have no identity: a queue is a number. The ring of runq.hpp is exact (tests/sched/runq), so each of
  *     its operations is one step, and so is empty(), which promises one instant at which it was so. It is never full.
  *   - What is done under sched.mutex is one step. From outside one sees the size of the global queue and idle_ps. Each
@@ -133,7 +133,7 @@ inline idle_p_get() {
   :: idle_ps == 0 -> q = none
   :: else ->
 #ifdef ALONE
-    if /* C1, C3 */
+    if /* C1, C2 */
     :: alone_p != none && puts[alone_p] -> unaware = alone_p
     :: else
     fi;
@@ -349,7 +349,7 @@ top:
   :: p != none
   fi;
 #if defined(ALONE) && !defined(MUTANT_unaware_of_others)
-  unaware == none; /* C4 */
+  unaware == none; /* C3 */
 #endif
 #ifdef LEAVES
   if

@@ -1,6 +1,6 @@
 // <weft/sync.hpp> under ThreadSanitizer, with real threads: what was written before one call can be read after another.
-// The calls never overlap, so they take their fast paths. What tells a thread that it is its turn orders nothing. Kills
-// the mutants mutex-*-relaxed, rwmutex-*-relaxed, semaphore-*-relaxed, event-*-relaxed, once-*-relaxed,
+// Most calls do not overlap, so they take their fast paths. What tells a thread that it is its turn orders nothing.
+// Kills the mutants mutex-*-relaxed, rwmutex-*-relaxed, semaphore-*-relaxed, event-*-relaxed, once-*-relaxed,
 // countdown-*-relaxed, barrier-*-relaxed, task-*-relaxed.
 
 #include "tests/support/catch.hpp"
@@ -10,8 +10,10 @@
 #include <weft/sync.hpp>
 #include <weft/task.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,7 @@ using weft::test::hand_over;
 using weft::test::must;
 using weft::test::several;
 using weft::test::times;
+using weft::test::wait_for;
 
 TEST_CASE("mutex: who locks it sees what was done before it was unlocked") {
   weft::mutex m;
@@ -42,6 +45,58 @@ TEST_CASE("shared_mutex: writers and readers see what the others did before") {
   hand_over(write, write);
   hand_over(write, read);
   hand_over(read, write);
+}
+
+TEST_CASE("shared_mutex: a writer that waits sees what each reader did") {
+  for (int i = 0; i < 100; ++i) {
+    weft::shared_mutex m;
+    std::atomic<int> inside{0}, comes{0}, gone{0};  // relaxed: they order nothing
+    int first = 0, last = 0;
+    std::thread leaves_first([&] {
+      m.lock_shared();
+      inside.fetch_add(1, std::memory_order_relaxed);
+      wait_for(comes, 1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // the writer waits
+      first = 1;
+      m.unlock_shared();
+      gone.store(1, std::memory_order_relaxed);
+    });
+    std::thread leaves_last([&] {
+      m.lock_shared();
+      inside.fetch_add(1, std::memory_order_relaxed);
+      wait_for(gone, 1);
+      last = 1;
+      m.unlock_shared();
+    });
+    std::thread writer([&] {
+      wait_for(inside, 2);
+      comes.store(1, std::memory_order_relaxed);
+      m.lock();
+      must(first == 1 && last == 1);
+      m.unlock();
+    });
+    for (std::thread* t : {&leaves_first, &leaves_last, &writer}) t->join();
+  }
+}
+
+TEST_CASE("shared_mutex: a visit that becomes a share sees what the writer did that was in its way") {
+  weft::shared_mutex m;
+  int value = 0;
+  std::thread writer([&] {
+    for (int i = 0; i < 100 * times; ++i) {
+      m.lock();
+      ++value;
+      m.unlock();
+    }
+  });
+  int seen = 0;
+  while (seen != 100 * times) {
+    m.lock_shared();
+    must(value >= seen);
+    seen = value;
+    m.unlock_shared();
+  }
+  writer.join();
 }
 
 TEST_CASE("semaphore: who gets a permit sees what was done before it was given back") {

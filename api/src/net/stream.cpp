@@ -1,5 +1,6 @@
 // The members that all sockets share, and the reading and writing of connections.
 
+#include "api/src/net/descriptor.hpp"
 #include "api/src/net/receive.hpp"
 #include "api/src/net/syscalls.hpp"
 #include "api/src/support.hpp"

@@ -156,18 +156,18 @@ void shared_mutex::pass_on(queues& q, wake_list& woken, side from) noexcept {
   }
   const bool marked = (word_.load(rt::relaxed) & waiters) != 0;  // changes only under the bucket
   const bool mark = holders != 0 && must_wake(q);
-  // Added, since visitors come and go meanwhile. release: what was done under the lock, also by the readers before,
-  // whose unlocks the caller has acquired. seq_cst: a try that begins after unlock() has returned sees that the lock is
-  // free, or whose it is. If it is free it is not marked, even if readers that are on their way have become late just
-  // now, or a writer old.
+  // Added, since visitors come and go meanwhile. release: what was done under the lock, also by the readers that left
+  // it; for those that are woken, acquired here. seq_cst: a try that begins after unlock() has returned sees that the
+  // lock is free, or whose it is. If it is free it is not marked, even if readers that are on their way have become
+  // late just now, or a writer old.
   word_.fetch_add(holders - writer + (mark ? waiters : 0) - (marked ? waiters : 0), rt::seq_cst);
 }
 
 // Passes the lock on if it is left.
 void shared_mutex::pass_on_if_left(queues& q, wake_list& woken) noexcept {
   std::uint32_t left = waiters;
-  // acquire: sees what the readers did that left it. The caller has it alone then.
-  if (word_.compare_exchange_strong(left, waiters | writer, rt::acquire, rt::relaxed)) pass_on(q, woken, side::reader);
+  // relaxed: what the readers did that left it, pass_on acquires. The caller has the lock alone then.
+  if (word_.compare_exchange_strong(left, waiters | writer, rt::relaxed, rt::relaxed)) pass_on(q, woken, side::reader);
 }
 
 // Lets the waiting readers in, unless a writer waits, too. Called while no writer is inside, and nobody can take the

@@ -1412,6 +1412,13 @@ TEST_CASE("a long sleep of an idle program is no later than a short one") {
       REQUIRE(clock::now() >= due);
       latest = std::min(latest, clock::now() - due);
     }
-    CHECK(latest <= allowed);
+    // A virtual machine that idles may be slow to wake at all: a thread that sleeps for as long tells by how much.
+    auto bare = clock::duration::zero();
+    for (int i = 0; i < 3 && latest > allowed + bare; ++i) {
+      auto due = clock::now() + least_of_kernel * 1000;
+      weft::blocking([due] { std::this_thread::sleep_until(due); });
+      bare = std::max(bare, clock::now() - due);
+    }
+    CHECK(latest <= allowed + bare);
   });
 }

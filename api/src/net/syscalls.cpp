@@ -34,6 +34,13 @@ int no_standard_stream(int fd) noexcept {
   return fd >= 0 ? fd : -errno;
 }
 
+// Returns what poll() finds of `events`, and what it always tells; or -errno.
+int poll_now(int fd, short events) noexcept {
+  pollfd p{fd, events, 0};
+  const int n = retry([&] { return ::poll(&p, 1, 0); });
+  return n > 0 ? p.revents : n;
+}
+
 }  // namespace
 
 int open_socket(int family, int type) noexcept {
@@ -131,14 +138,13 @@ int peer_name(int fd, sockaddr_storage* s, socklen_t* size) noexcept {
 
 int poll_once(int fd, bool writable) noexcept {
   if (fd < 0) return -EBADF;  // poll() would ignore it
-  pollfd p{fd, static_cast<short>(writable ? POLLOUT : POLLIN | POLLRDHUP), 0};
-  int n = retry([&] { return ::poll(&p, 1, 0); });
-  return n > 0 && p.revents & POLLNVAL ? -EBADF : n;
+  const int n = poll_now(fd, writable ? POLLOUT : POLLIN | POLLRDHUP);
+  return n > 0 && n & POLLNVAL ? -EBADF : n;
 }
 
 bool has_data(int fd) noexcept {
-  pollfd p{fd, POLLIN, 0};
-  return retry([&] { return ::poll(&p, 1, 0); }) > 0 && (p.revents & POLLIN) != 0;
+  const int n = poll_now(fd, POLLIN);
+  return n > 0 && n & POLLIN;
 }
 
 int duplicate(int fd) noexcept {

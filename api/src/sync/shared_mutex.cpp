@@ -104,7 +104,7 @@ struct shared_mutex::turn {
     to = !r || (w && from == side::reader) ? side::writer : side::reader;
     if (old_writer != old_reader) to = old_writer ? side::writer : side::reader;
   }
-  bool is_of(const shared_mutex_waiter* q) const noexcept { return q && q == (to == side::writer ? w : r); }
+  bool is_of(const shared_mutex_waiter& q) const noexcept { return &q == (to == side::writer ? w : r); }
 
   shared_mutex_waiter *w, *r;
   bool old_writer, old_reader;
@@ -115,11 +115,11 @@ struct shared_mutex::turn {
 // the caller, if it waits already; otherwise null.
 bool shared_mutex::take(queues& q, side s, const shared_mutex_waiter* queued, if_held h) noexcept {
   q.drop_abandoned();
-  const rt::nanos now = rt::nanotime();
   const heir_waiter* w = q.first(side::writer);
-  const bool behind_writer = w && !w->heir && w->is_old(now);
+  const bool behind_writer = s == side::reader && w && !w->heir && w->is_old(rt::nanotime());
   const bool joins_readers = s == side::reader && !behind_writer;
-  const bool takes_left = joins_readers || !q.mutex() || turn(q, side::reader, now).is_of(queued);
+  const bool takes_left =
+      joins_readers || !q.mutex() || (queued && turn(q, side::reader, rt::nanotime()).is_of(*queued));
   std::uint32_t word = word_.load(rt::relaxed);
   for (;;) {
     const bool free = word == 0 || (word == waiters ? takes_left : joins_readers && (word & writer) == 0);

@@ -236,8 +236,9 @@ void shared_mutex::lock_shared_visiting() {
 bool shared_mutex::end_visit() noexcept {
   std::uint32_t word = word_.load(rt::acquire);
   while ((word & (writer | waiters)) != 0 && word != (reader | waiters)) {
-    // relaxed: nothing was taken. acquire if it fails: it may have become a share, behind a writer's unlock.
-    if (word_.compare_exchange_weak(word, word - reader, rt::relaxed, rt::acquire)) return false;
+    // If it fails, the visit may have become a share, behind a writer's unlock: acquire. Nothing is taken where it
+    // succeeds, but g++ 12 warns of an order that is weaker than that of a failure.
+    if (word_.compare_exchange_weak(word, word - reader, rt::acquire, rt::acquire)) return false;
   }
   return true;
 }

@@ -32,22 +32,23 @@ class linked_list {
   T* front() const noexcept { return first_; }
 
   void push_back(T* e) noexcept {
-    e->*Links = {nullptr, last_};
-    (last_ ? (last_->*Links).next : first_) = e;
-    last_ = e;
+    T* last = first_ ? (first_->*Links).prev : e;
+    e->*Links = {nullptr, last};
+    (first_ ? (last->*Links).next : first_) = e;
+    (first_->*Links).prev = e;
   }
 
   void erase(T* e) noexcept {
     auto [next, prev] = e->*Links;
-    (prev ? (prev->*Links).next : first_) = next;
-    (next ? (next->*Links).prev : last_) = prev;
+    (e == first_ ? first_ : (prev->*Links).next) = next;
+    T* after = next ? next : first_;
+    if (after) (after->*Links).prev = prev;
   }
 
-  void clear() noexcept { first_ = last_ = nullptr; }
+  void clear() noexcept { first_ = nullptr; }
 
  private:
-  T* first_ = nullptr;
-  T* last_ = nullptr;
+  T* first_ = nullptr;  // its prev is the last element
 };
 
 }  // namespace weft::rt

@@ -52,7 +52,7 @@
 // takes a promise over.
 //
 //     the M that is alone                           an M without a P
-//     A1  append it (plain)                         S2  --spinning; or D1, dozer = itself (find.cpp)
+//     A1  append it (plain)                         S2  --spinning; or D1, dozer = itself (doze.cpp)
 //         light barrier                             S2b alone? then a heavy barrier
 //     A2  spinning? the dozer?                      S3  look at every queue; or D2
 //

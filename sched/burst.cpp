@@ -38,7 +38,7 @@
 #include "sched/burst.hpp"
 
 #include "sched/enter.hpp"
-#include "sched/find.hpp"
+#include "sched/poller_sleep.hpp"
 
 #include <algorithm>
 
@@ -104,6 +104,7 @@ bool end_burst(M* m) noexcept {
   }
   if (!take_back(m)) return false;  // B3
   sched.sysmon_pause.ring_no_more();
+  sched.sysmon_polls.store(0, relaxed);  // if that alarm was set before the promise's, it is off as well
   return true;
 }
 

@@ -1,7 +1,6 @@
 #include "sched/enter.hpp"
 
 #include "runtime/time_slice.hpp"
-#include "sched/find.hpp"
 #include "sched/latency.hpp"
 #include "sched/park.hpp"
 #include "sched/preempt.hpp"
@@ -9,7 +8,7 @@
 #include "sched/runqueues.hpp"
 #include "sched/syscall.hpp"
 #include "sched/threads.hpp"
-
+#include "sched/turns.hpp"
 
 namespace weft::rt {
 

@@ -7,6 +7,8 @@
 
 namespace weft::rt {
 
+inline constexpr nanos look_every = 100 * microsecond;  // between two looks into the poller, while there is local work
+
 // Where a goroutine was found.
 enum class place : std::uint8_t {
   queue,
@@ -16,8 +18,6 @@ enum class place : std::uint8_t {
 
 // Returns the goroutine that m runs next. Null: the runtime ends, or m's thread ends.
 G* find_runnable(M* m, place* from) noexcept;
-// Called by p's owner when a time slice was used up: the next goroutine that is woken may run first.
-void note_slice_used_up(P* p) noexcept;
 
 // True if m has to go by find_runnable before it runs the next goroutine of its P: a request was made, or it is time to
 // look at timers and the poller, or at the global queue.
@@ -27,8 +27,5 @@ inline bool dispatcher_is_due(const M* m, const P* p) noexcept {
   if (look != 0 && cpu_ticks() >= look) return true;
   return sched.global_size.load(relaxed) != 0 && is_turn_of_global_queue(p);
 }
-
-nanos earliest_timer() noexcept;                // when the earliest timer of all Ps is due; 0: none
-bool wants_to_be_on_time(nanos when) noexcept;  // somebody wants to be, for a timer that is due then or later
 
 }  // namespace weft::rt

@@ -10,7 +10,7 @@
 // not missed, and if they are not, one in sixteen is not missed either. In both cases the M has noted how much all Ps
 // got done in that while. Then it stays away for as long, and compares:
 //
-//     helps       comes when it is called, and when it has dozed for long enough (find.cpp)
+//     helps       comes when it is called, and when it has dozed for long enough (doze.cpp)
 //     settles     stays away, but what the other P does is not counted yet: the others leave, and it may become alone
 //     without     stays away, and counts
 //     of_no_use   stays away, for some time, as long as the other P goes on at that rate
@@ -20,7 +20,7 @@
 // P runs. If a goroutine begins to compute, those behind it wait for the next look, for one doze or two. A trial of all
 // is followed by no other for some time, whatever it leads to.
 //
-// "Staying away" is a longer doze, and the protocols do not know of it (find.cpp). A thread wakes the dozer at once
+// "Staying away" is a longer doze, and the protocols do not know of it (doze.cpp). A thread wakes the dozer at once
 // only for work that is not crumbs. So what is ready at the other P is declared to be crumbs. A poller that has a
 // goroutine to run, a foreign thread, or a newcomer rouses the dozer as ever.
 

@@ -12,6 +12,7 @@
 #include "runtime/stack.hpp"
 #include "runtime/way_back.hpp"
 #include "sched/help_trial.hpp"
+#include "sched/thread_use.hpp"
 
 #include <cstdint>
 #include <pthread.h>
@@ -51,7 +52,7 @@ inline constexpr std::uint32_t pinned = 64;     // goroutines pinned to it are r
 //   in a call       null  0      request::in_syscall; syscall_p was left behind    it enters: finish_syscall
 //   detached        null  0      request::revoked; its P was taken                 it enters: regain_p
 //   in the poller   null  > 0    sleeps in epoll, for all; one M at a time         descriptors, a timer, a break
-//   dozing          null  > 0    sleeps on `parked`, `spinning` (find.cpp: doze)   100 µs have passed; rouse_dozer
+//   dozing          null  > 0    sleeps on `parked`, `spinning` (doze.cpp)         100 µs have passed; rouse_dozer
 //   idle            null  > 0    sleeps on `parked`, in_idle_list                  it is passed next_p; or it is gone
 //   tied            null  > 0    sleeps on `parked` until locked_g is ready        it is passed next_p
 //   left behind     any   0      request::abandoned: its run() ended without it    never
@@ -84,6 +85,7 @@ struct alignas(cache_line) M : thread_state {
   list_links<M> in_all;       // sched
   list_links<M> in_detached;  // sched
   bool is_hog = false;        // sched: counted in sched.hogs
+  thread_use use;             // sysmon
   bool reported = false;      // sched, while detached: by WEFT_DEBUG=hogs
   nanos held_since = 0;       // sched, while detached: when its goroutine got the P that it lost
   bool leaves = false;        // this M: its thread ends, as it idled for long, or as its locked goroutine has ended

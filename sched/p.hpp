@@ -113,7 +113,7 @@ struct alignas(cache_line) P {
   atomic<std::uint32_t> batch_end{0};  // owner: the place in the ring behind the last batch from the global queue
   bool yielded_behind_batch = false;   // owner: a goroutine yielded while that batch, and the global queue, had others
   nanos global_waits_since = 0;  // owner: its first look that found the global queue not empty, since it took from it
-  // Owner, may_pass (find.cpp): when a woken goroutine last ran before all that waited. As dispatches(p), or 0 if none
+  // Owner, may_pass (turns.cpp): when a woken goroutine last ran before all that waited. As dispatches(p), or 0 if none
   // has, or a time slice was used up since; as a time; and as the time slice that it got (sched_tick).
   std::uint64_t passed_at = 0;
   nanos passed_when = 0;
@@ -128,7 +128,7 @@ struct alignas(cache_line) P {
   std::uint64_t let_in_at = 0;
   std::uint64_t talk_until = 0;
 
-  // Owner, overdue_in_ring (find.cpp): the ring's head, or one less if the ring was empty, and since when it has been
+  // Owner, overdue_in_ring (turns.cpp): the ring's head, or one less if the ring was empty, and since when it has been
   // there.
   std::uint32_t waiting_head = ~0u;
   nanos ring_waits_since = 0;

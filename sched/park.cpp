@@ -308,6 +308,15 @@ void ready_all(g_list& gs) noexcept {
   wake_for_work(p);
 }
 
+G* ready_all_but_first(P* p, g_list& gs) noexcept {
+  G* first = gs.pop_front();
+  if (!first) return nullptr;
+  first->set_state(g_state::waiting, g_state::runnable);
+  p->count.wakeups.add();
+  ready_all(gs);
+  return first;
+}
+
 // --- giving way
 
 namespace {

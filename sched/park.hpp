@@ -74,6 +74,8 @@ inline void ready(G* g) noexcept { ready(this_m(), g); }
 // Readies several goroutines. Each goes to the tail of this P's queue; or of the global one, if there is no P or no
 // room, or if others are there already.
 void ready_all(g_list& gs) noexcept;
+// The same, by p's owner, but returns the first of them, which it runs at once. Null if there is none.
+G* ready_all_but_first(P* p, g_list& gs) noexcept;
 
 // Suspends the calling goroutine, and the M goes by its scheduler's loop. The caller has set the goroutine's state, or
 // `commit` sets it.

@@ -28,7 +28,7 @@
 //     Work in the own queue of a P that runs is never lost either way: there the protocol only decides whether another
 //     M may help.
 //
-//     An M may doze between giving up its P and S2, and still counts as spinning then (find.cpp). Goroutines that are
+//     An M may doze between giving up its P and S2, and still counts as spinning then (doze.cpp). Goroutines that are
 //     hardly worth a theft are left to the dozing M (steal.cpp). An M that came back from the poller may run goroutines
 //     while it counts as spinning; its S2 comes when it gives its P up (burst.cpp).
 //
@@ -57,6 +57,7 @@
 #include "sched/locked.hpp"
 #include "sched/newcomers.hpp"
 #include "sched/pin.hpp"
+#include "sched/poller_sleep.hpp"
 #include "sched/runqueues.hpp"
 #include "sched/spawn.hpp"
 #include "sched/threads.hpp"
@@ -101,6 +102,11 @@ P* idle_p_get() noexcept {
   return p;
 }
 
+P* some_idle_p() noexcept {
+  lock_guard hold(sched.mutex);
+  return idle_p_get();
+}
+
 void wake_sysmon() noexcept {
   if (!std::exchange(sched.sysmon_waits, false)) return;
   sched.coarse_now.store(nanotime(), relaxed);  // not kept up to date while sysmon slept
@@ -115,6 +121,17 @@ void hurry_sysmon() noexcept {
   } else if (s == sysmon_state::rests) {
     sched.sysmon.compare_exchange_strong(s, sysmon_state::wanted, relaxed, relaxed);
   }
+}
+
+// While there is a promise, its alarm is earlier, and sysmon then looks after all that waits (burst.cpp). An M may make
+// one at this moment, as it does not see yet that this M has taken a P. Either the second look sees that (B1), and sets
+// the promise's alarm again; or B1 and B2 come later, and B2's alarm stands.
+void have_sysmon_poll() noexcept {
+  const nanos now = sched.coarse_now.load(relaxed);  // fresh in an M that comes back from the poller
+  if (now < sched.sysmon_polls.load(relaxed) || promise_due() != forever) return;
+  sched.sysmon_polls.store(now + polled_every, relaxed);
+  sched.sysmon_pause.ring_at(now + polled_every);
+  if (nanos due = promise_due(); due != forever) sched.sysmon_pause.ring_at(due);
 }
 
 std::uint64_t all_dispatches() noexcept {
@@ -306,8 +323,12 @@ G* schedule(M* m, place* from) noexcept {
     if (WEFT_UNLIKELY(put_newcomer_aside(m->p.load(relaxed), g, *from != place::queue))) continue;
     if (m->spinning.load(relaxed)) {
       resetspinning(m);
-    } else if (sched.idle_ps.load(seq_cst) != 0 && timer_wants_poller()) {
-      wakep(help::to_poll);
+    } else if (sched.idle_ps.load(seq_cst) != 0) {
+      if (timer_wants_poller()) {
+        wakep(help::to_poll);
+      } else if (sched.last_poll.load(relaxed) != 0 && anybody_waits_for_io()) {
+        have_sysmon_poll();
+      }
     }
     if (WEFT_UNLIKELY(g->marks() & mark::tied) && g->tied_to != m) {
       g->locked_to_thread() ? start_locked_m(m, g) : deliver_pinned(m, g);

@@ -9,7 +9,7 @@ namespace weft::rt {
 // --- Ms that look for work
 
 // Has one more M look for work, if a P idles and no M is looking. `soon`: the work is what this P will most likely run
-// itself (runnext, and crumbs: steal.cpp), so an M that dozes may finish its doze (find.cpp). `to_poll`: nothing is
+// itself (runnext, and crumbs: steal.cpp), so an M that dozes may finish its doze (doze.cpp). `to_poll`: nothing is
 // ready, but some M has to sleep in the poller.
 enum class help : std::uint8_t { now, soon, to_poll };
 void wakep(help h = help::now) noexcept;
@@ -40,9 +40,16 @@ std::uint64_t all_dispatches() noexcept;
 // --- idle Ps: sched
 void idle_p_put(P* p) noexcept;
 P* idle_p_get() noexcept;
+P* some_idle_p() noexcept;  // idle_p_get for a caller that does not hold sched.mutex
 
 // --- sysmon
 void wake_sysmon() noexcept;   // under sched.mutex: ends its deep sleep
 void hurry_sysmon() noexcept;  // ends its pause, if that is long; soon, if it was hurried just now
+
+// Called by an M that does not look for work any more, while descriptors are waited for and no M sleeps in the poller:
+// what this M runs may take long. sysmon polls after `polled_every` then, unless some M does so before. An M that comes
+// back for one message does not wake another thread for that (burst.cpp says what that would cost).
+inline constexpr nanos polled_every = millisecond;
+void have_sysmon_poll() noexcept;
 
 }  // namespace weft::rt

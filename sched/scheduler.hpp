@@ -82,7 +82,7 @@ struct scheduler {
   alignas(cache_line) atomic<std::uint32_t> idle_ps{0};
   atomic<std::uint32_t> spinning{0};
   atomic<std::uint32_t> global_size{0};
-  atomic<M*> dozer{nullptr};           // the thread that swaps it for null wakes that M (find.cpp)
+  atomic<M*> dozer{nullptr};  // the thread that swaps it for null wakes that M (doze.cpp)
   // If this is the dozer: it wants to see what one P does alone, or has seen that this is enough (find.cpp: leaves).
   atomic<const M*> all_leave_to{nullptr};
   atomic<bool> help_wanted{false};     // wakep was called for work since the dozer fell asleep
@@ -168,8 +168,9 @@ struct scheduler {
   // sysmon: it pauses between two looks, and sleeps deeply while every P idles.
   atomic<sysmon_state> sysmon{sysmon_state::looks};
   alarm_clock sysmon_pause;
-  bool sysmon_waits = false;  // sched
-  bool suspect_dead = false;  // sched: all Ms sleep, and only a thread that weft did not start could wake one
+  atomic<nanos> sysmon_polls{0};  // until when an alarm is set for that (have_sysmon_poll)
+  bool sysmon_waits = false;      // sched
+  bool suspect_dead = false;      // sched: all Ms sleep, and only a thread that weft did not start could wake one
   note sysmon_note;
 
   // The forced tick.

@@ -9,7 +9,7 @@
 // taken talk to those that were not. So what was taken is also crumbs if it was done in a few µs, less than waking the
 // thief takes, and the victim itself runs so many goroutines that each has a quarter of a µs at most.
 //
-// Crumbs are left to their own P, which runs each in less time than a theft takes, and to the dozer (find.cpp). The
+// Crumbs are left to their own P, which runs each in less time than a theft takes, and to the dozer (doze.cpp). The
 // dozer looks every 100 µs. Unless it sees that the P still runs very many goroutines, it takes half of one ring, and
 // judges anew. Two things tell the next thief that a ring of crumbs holds work after all: the last thief is still busy
 // with what it took, or nothing else has moved at the victim since, as something long runs there. An M that leaves

@@ -17,8 +17,8 @@
 #include "sched/syscall.hpp"
 
 #include "sched/enter.hpp"
-#include "sched/find.hpp"
 #include "sched/newcomers.hpp"
+#include "sched/poller_sleep.hpp"
 #include "sched/proc.hpp"
 #include "sched/threads.hpp"
 

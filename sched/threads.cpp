@@ -292,8 +292,9 @@ bool may_start_ms() noexcept {
 //     L1  goroutines to the global queue, P idle,   in stopm, start_spare_m: out_of_threads? takes a P. All under
 //         out_of_threads = true; under sched.mutex, sched.mutex, under which start_new_m looks for an idle M
 //         if no M idles
-//     L2  an M dozes: wake it                       D1  dozer = itself; then looks at every queue (find.cpp)
-//         last_poll == 0: break the sleep off       P1  last_poll = 0; then out_of_threads? does not sleep (find.cpp)
+//     L2  an M dozes: wake it                       D1  dozer = itself; then looks at every queue (doze.cpp)
+//         last_poll == 0: break the sleep off       P1  last_poll = 0; then out_of_threads? does not sleep
+//                                                   (poller_sleep.cpp)
 //
 //     All of these are seq_cst: if L2 does not read D1 or P1, then D1 or P1 comes later, and what follows it sees L1.
 //     While out of threads, an M that comes back without its P, from a system call or because it computed, does not

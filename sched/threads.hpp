@@ -21,7 +21,7 @@ void warn_if_all_are_held() noexcept;  // out of threads: warns once if none has
 
 // --- without a P
 void stopm(M* m) noexcept;    // m sleeps until it is passed a P, or the runtime ends
-void rouse_dozer() noexcept;  // ends a doze (find.cpp)
+void rouse_dozer() noexcept;  // ends a doze (doze.cpp)
 
 // Called under sched.mutex. Passes p to an idle M: to m, or to the one that went idle last. False: no M idles. `rest`
 // wakes it, when the mutex is free again.

@@ -98,7 +98,7 @@ nanos check_timers(P* p, const P* mine, bool may_clear, nanos* now, bool* ran) {
   return p->timers.check(*now, may_clear, ran, std::max(1u, mine->runq.room() / 2));
 }
 
-// T2 of sleep_in_poller (find.cpp), after T1.
+// T2 of sleep_in_poller (poller_sleep.cpp), after T1.
 void wake_net_poller(nanos when) noexcept {
   if (sched.last_poll.load(seq_cst) == 0) {
     // An M sleeps in the poller, until poll_until. If that is not stored yet (P3), this reads 0, "for ever", and breaks

@@ -57,7 +57,7 @@ bool threads_run_short() noexcept {
 
 // Looks again at one detached M, each in turn: a thread that computed when it lost its P may block by now, or the other
 // way round.
-void look_at_one_again() noexcept {
+void look_at_one_again(nanos now) noexcept {
   M* m;
   std::uint32_t regained;
   {
@@ -68,7 +68,9 @@ void look_at_one_again() noexcept {
     sched.detached.push_back(m);
     regained = m->regained;
   }
-  const thread_does what = look_at_thread(m->tid.load(relaxed));  // the thread exists, as only sysmon joins threads
+  const int tid = m->tid.load(relaxed);  // the thread exists, as only sysmon joins threads
+  thread_does what = look_at_thread(tid);
+  if (what == thread_does::unknown) what = m->use.look(thread_time(tid), now);
   if (what == thread_does::unknown) return;
   const bool computes = what == thread_does::compute;
   lock_guard hold(sched.mutex);
@@ -88,7 +90,7 @@ void gate::look(nanos now, bool took, const defendant& d, bool turn) noexcept {
     ++untried_;
   }
   if (!closed_ && !took && !keeps_turn_) return;
-  if (closed_) look_at_one_again();
+  if (closed_) look_at_one_again(now);
   bool no_threads = threads_run_short();
   if (!too_many_compute(hogs_per_p) && !no_threads) {
     if (closed_ || keeps_turn_ || on_trial_.m) open();
@@ -122,20 +124,24 @@ void gate::begin_trial(nanos now, const defendant& d) noexcept {
   untried_ = 0;
   trial_began_ = now;
   time_before_ = thread_time(d.m->tid.load(relaxed));
+  use_ = {};
+  use_.look(time_before_, now);
   keeps_turn_ = keeps_turn_ || d.had_turn || withhold_turn();
   put_on_trial(d.kind);
 }
 
 // A thread that is about to block wants the processor, too, until it gets it. So the thread is watched until it has
 // used the processor for a while, or sleeps.
-gate::verdict gate::judge(nanos now) const noexcept {
+gate::verdict gate::judge(nanos now) noexcept {
   M* m = on_trial_.m;
   {
     lock_guard hold(sched.mutex);
     if (m->regained != on_trial_.regained) return verdict::blocks;  // it came by, and may have ended since
   }
-  if (look_at_thread(m->tid.load(relaxed)) == thread_does::sleep) return verdict::blocks;
+  thread_does what = look_at_thread(m->tid.load(relaxed));
   nanos time = thread_time(m->tid.load(relaxed));
+  if (what == thread_does::unknown) what = use_.look(time, now);
+  if (what == thread_does::sleep) return verdict::blocks;
   if (time < 0 || time - time_before_ >= computes_for || now - trial_began_ >= longest_trial) return verdict::computes;
   return verdict::none_yet;
 }

@@ -30,7 +30,7 @@ class gate {
  private:
   enum class verdict : std::uint8_t { none_yet, blocks, computes };
   void begin_trial(nanos now, const defendant& d) noexcept;
-  verdict judge(nanos now) const noexcept;
+  verdict judge(nanos now) noexcept;
   void open() noexcept;
   void let_begin(nanos now) noexcept;  // lets those begin that need not wait
   void warn() noexcept;
@@ -40,6 +40,7 @@ class gate {
   defendant on_trial_;
   std::uint32_t untried_ = 0;  // other newcomers that lost their Ps during the trial, without the turn
   nanos trial_began_ = 0, time_before_ = 0;
+  thread_use use_;  // of the thread that is on trial
   bool warned_ = false;
   nanos suspects_wait_until_ = 0, all_wait_until_ = 0;
 };

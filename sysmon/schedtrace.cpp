@@ -1,6 +1,6 @@
 // WEFT_DEBUG=schedtrace=MS[,scheddetail=1]: prints a line about the scheduler to stderr every MS milliseconds, in Go's
 // format; with detail, also a line for each P, M and G. The numbers change while they are read: each is right, but they
-// are not from the same moment.
+// are not from the same moment. The Gs come last, as the world is stopped for them, and its Ps with it.
 
 #include "runtime/g_pool.hpp"
 #include "sched/world.hpp"
@@ -57,38 +57,36 @@ void write_gs(text& out) {
       &out);
 }
 
-void write_trace(text& out, nanos since_start, bool detail) {
-  {
-    lock_guard hold(sched.mutex);
-    fmt::format_to(std::back_inserter(out),
-                   "SCHED {}ms: procs={} idleprocs={} threads={} spinningthreads={} idlethreads={} runqueue={} [",
-                   since_start / millisecond, sched.procs.load(relaxed), sched.idle_ps.load(relaxed), sched.live_ms,
-                   sched.spinning.load(relaxed), sched.idle_ms, sched.global.size());
-    for (std::uint32_t i = 0; i < sched.procs.load(relaxed); ++i) {
-      fmt::format_to(std::back_inserter(out), "{}{}", i ? " " : "", sched.all_ps[i].load(relaxed)->runq.size());
-    }
-    fmt::format_to(std::back_inserter(out), "]\n");
-    if (detail) {
-      write_ps(out);
-      write_ms(out);
-    }
+void write_scheduler(text& out, nanos since_start, bool detail) {
+  lock_guard hold(sched.mutex);
+  fmt::format_to(std::back_inserter(out),
+                 "SCHED {}ms: procs={} idleprocs={} threads={} spinningthreads={} idlethreads={} runqueue={} [",
+                 since_start / millisecond, sched.procs.load(relaxed), sched.idle_ps.load(relaxed), sched.live_ms,
+                 sched.spinning.load(relaxed), sched.idle_ms, sched.global.size());
+  for (std::uint32_t i = 0; i < sched.procs.load(relaxed); ++i) {
+    fmt::format_to(std::back_inserter(out), "{}{}", i ? " " : "", sched.all_ps[i].load(relaxed)->runq.size());
   }
-  if (detail) write_gs(out);
+  fmt::format_to(std::back_inserter(out), "]\n");
+  if (!detail) return;
+  write_ps(out);
+  write_ms(out);
 }
 
 }  // namespace
 
 void trace_scheduler(nanos since_start) noexcept {
   text out;
-  // With detail the world is stopped meanwhile, since Gs are looked at. Without detail a trace costs next to nothing.
-  M* none = nullptr;
-  const bool detail = sched.options.trace_detail && acquire_world(&none, nanotime() + patience_of_sysmon);
+  const bool detail = sched.options.trace_detail;
+  bool world_is_ours = false;
   try {
-    write_trace(out, since_start, detail);
+    write_scheduler(out, since_start, detail);
+    M* none = nullptr;
+    world_is_ours = detail && acquire_world(&none, nanotime() + patience_of_sysmon);
+    if (world_is_ours) write_gs(out);
   } catch (const std::bad_alloc&) {
     // The trace is cut off where memory ran out.
   }
-  if (detail) release_world();
+  if (world_is_ours) release_world();
   write_without_waiting(STDERR_FILENO, {out.data(), out.size()});
 }
 

@@ -12,8 +12,8 @@
 //   waited for, or something was overdue
 //   a goroutine that waits for the only P is in   the same, up to 1 ms
 //   a hurry (shorten_slice)
-//   descriptors are waited for, and no M sleeps  the same, up to 1 ms
-//   in the poller
+//   descriptors are waited for, and no M sleeps  the same, up to 1 ms; a pause that began before ends after 1 ms, too
+//   in the poller                                (have_sysmon_poll)
 //   a P was taken from one that computes, or     at most 100 µs: the next look sees that another time slice has begun
 //   makes one short call after the other
 //   no P idles, and one seems to be stuck        ends with the P's time slice, or with the next timer, at the latest
@@ -58,16 +58,17 @@
 #include "runtime/time_slice.hpp"
 #include "sched/burst.hpp"
 #include "sched/dump.hpp"
-#include "sched/find.hpp"
 #include "sched/io.hpp"
 #include "sched/lifecycle.hpp"
 #include "sched/locked.hpp"
 #include "sched/newcomers.hpp"
 #include "sched/park.hpp"
+#include "sched/poller_sleep.hpp"
 #include "sched/preempt.hpp"
 #include "sched/proc.hpp"
 #include "sched/syscall.hpp"
 #include "sched/threads.hpp"
+#include "sched/turns.hpp"
 #include "sched/world.hpp"
 #include "sysmon/call_watch.hpp"
 #include "sysmon/cooling.hpp"
@@ -95,7 +96,7 @@ constexpr int rounds_before_backoff = 50;
 constexpr nanos time_slice = 10 * millisecond;
 constexpr nanos follow_cpus_every = second;
 constexpr nanos overdue_after = 50 * microsecond;  // an M that sleeps for a timer is on its way by then
-constexpr nanos overdue_slice = millisecond;       // in place of time_slice: overdue, in a hurry, or not polled
+constexpr nanos overdue_slice = millisecond;       // in place of time_slice: overdue, or in a hurry
 constexpr nanos time_to_answer = 100 * microsecond;
 // A suspected deadlock is looked at again and again, at intervals that double between these.
 constexpr nanos first_suspicion = millisecond, longest_suspicion = 60 * second;
@@ -175,8 +176,8 @@ class look_pauses {
   bool sleep(sysmon_state as, nanos until) noexcept {
     sched.sysmon.store(as, relaxed);
     const bool woken = sched.sysmon_pause.sleep_until(until);
-    const sysmon_state s = sched.sysmon.exchange(sysmon_state::looks, seq_cst);
-    wanted_ = wanted_ || s != as;  // hurry_sysmon has changed the state
+    const sysmon_state s = sched.sysmon.exchange(sysmon_state::looks, relaxed);  // as in hurry_sysmon
+    wanted_ = wanted_ || s != as;                                                // hurry_sysmon has changed the state
     return woken;
   }
 
@@ -186,7 +187,7 @@ class look_pauses {
 };
 
 // What is overdue: a timer, or a goroutine in the global queue. A free P would see to either. A dozer looks at that
-// queue itself, unless one P gets as much done without it (find.cpp).
+// queue itself, unless one P gets as much done without it (doze.cpp).
 enum class overdue_work : std::uint8_t { none, goroutine, timer };
 overdue_work what_is_overdue(nanos now) noexcept {
   nanos timer = earliest_timer();
@@ -270,7 +271,9 @@ bool take_from_running(P* p, std::uint64_t tick, nanos now, slice_end end, hog_w
   sched.preemptions_taken.fetch_add(1, relaxed);
   sched.detachments.fetch_add(1, relaxed);
   note_slice_used_up(p);
-  note_detached(m, look_at_thread(m->tid.load(relaxed)) != thread_does::sleep);
+  const thread_does what = look_at_thread(m->tid.load(relaxed));
+  if (what == thread_does::unknown) m->use.look(thread_time(m->tid.load(relaxed)), now);
+  note_detached(m, what != thread_does::sleep);
   if (take_turn_away(p)) {
     r.newcomer = {m, m->regained, p->turn_kind, true};
   } else if (!r.newcomer.m && p->began.at == dispatches(p)) {
@@ -349,10 +352,10 @@ void follow_cpus_if_due(nanos now, nanos* next) noexcept {
   }
 }
 
-// Polls if no M has for overdue_slice. True: it did so, and if a P idles, an M should be woken to sleep in the poller.
+// Polls if no M has for polled_every. True: it did so, and if a P idles, an M should be woken to sleep in the poller.
 bool poll_if_nobody_did(nanos now) noexcept {
   nanos last = sched.last_poll.load(relaxed);
-  if (last == 0 || now - last < overdue_slice || !anybody_waits_for_io()) return false;
+  if (last == 0 || now - last < polled_every || !anybody_waits_for_io()) return false;
   if (!sched.last_poll.compare_exchange_strong(last, now, acq_rel, relaxed)) return false;
   g_list woken;
   poll_network(0, woken);
@@ -369,7 +372,7 @@ nanos next_round(nanos now, nanos interval, const retaken& last) noexcept {
   const bool io = anybody_waits_for_io();
   if (sched.idle_ps.load(relaxed) != 0) {
     const bool nobody_polls = io && sched.last_poll.load(relaxed) != 0;
-    return now + (nobody_polls ? std::min(interval, overdue_slice) : interval);
+    return now + (nobody_polls ? std::min(interval, polled_every) : interval);
   }
   nanos timer = earliest_timer();
   if (timer != 0 || io || last.look_soon) interval = std::min(interval, overdue_slice);
@@ -385,6 +388,7 @@ nanos next_round(nanos now, nanos interval, const retaken& last) noexcept {
   nanos deadline = nanotime() + patience;
   constexpr timespec a_moment{0, static_cast<long>(millisecond)};
   flush_stdout();
+  print_error("SIGQUIT: quit\n\n");
   while (!sched.world.try_acquire_lock() && nanotime() < deadline) nanosleep(&a_moment, nullptr);
   stop_the_world(deadline);
   dump_goroutines(STDERR_FILENO, dump_of::all_goroutines, names::demangled);

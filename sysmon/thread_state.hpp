@@ -1,21 +1,14 @@
 // What another thread of this process does, according to the kernel.
 #pragma once
 
-#include "runtime/clock.hpp"
+#include "sched/thread_use.hpp"
 
 #include <cstddef>
-#include <cstdint>
 #include <string_view>
 
 namespace weft::rt {
 
-enum class thread_does : std::uint8_t {
-  compute,  // it runs, or waits for a processor
-  sleep,    // it sleeps in the kernel
-  unknown,  // it cannot be looked at: there is no /proc, or no descriptor is left
-};
-
-// Takes some 10 µs.
+// Takes some 10 µs. Unknown: it cannot be looked at, because there is no /proc, or no descriptor is left.
 thread_does look_at_thread(int tid) noexcept;
 
 // Returns the processor time that the thread has used so far; negative: it cannot be looked at.

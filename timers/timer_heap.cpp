@@ -89,6 +89,8 @@ void timer_heap::leave(timer* t) noexcept {
 
 void timer_heap::grow(std::size_t promise) {
   lock_.acquire_lock();
+  // While every P idles, nobody else looks at what threads without a P set and stop.
+  if (worth_rebuilding(heap_.size())) rebuild();
   std::size_t want = heap_.size() + promised_ + promise + slack;
   try {
     if (heap_.capacity() < want) heap_.reserve(std::max(want, 2 * heap_.capacity()));
@@ -126,7 +128,7 @@ void timer_heap::insert(timer* t) noexcept {
 // Lowers earliest_change to `when`. True: it was later before, so a sleeper may sleep too long.
 bool timer_heap::note_earlier(nanos when) noexcept {
   // seq_cst, for two reasons. This load comes after the caller took the timer (see rebuild). And it pairs with the
-  // sleeper, which announces that it sleeps (P1, find.cpp) and then reads this hint (P2, wake_when).
+  // sleeper, which announces that it sleeps (P1, poller_sleep.cpp) and then reads this hint (P2, wake_when).
   nanos old = earliest_change_.load(seq_cst);
   while (old == 0 || when < old) {
     if (earliest_change_.compare_exchange_weak(old, when, seq_cst, seq_cst)) return true;
@@ -222,6 +224,16 @@ bool timer_heap::put_in(timer* t, const timer_setting& to) noexcept {
   insert(t);
   finish_move<modifying, waiting>(t);
   return heap_.front().t == t;
+}
+
+void timer_heap::arm_again(timer* t, nanos when) noexcept {
+  timer_status s = t->status.load(acquire);
+  lock_.acquire_lock();
+  if (!try_move<outside_states, modifying>(t, s)) illegal_move(t, s, modifying);
+  --promised_;  // by run_one, for t
+  put_in(t, {when, 0, t->function, t->seq});
+  ++promised_;
+  unlock_and_publish();
 }
 
 // Called under the lock. Marks t, which was stopped, as being in no heap, and gives up the heap's reference. From then
@@ -365,11 +377,13 @@ void timer_heap::run_one(timer* t, nanos now) {
     remove_head();  // the heap's reference is released after the function has run
     finish_move<running, no_status>(t);
   }
+  ++promised_;  // t's place, for arm_again
   head_when_.store(heap_.empty() ? 0 : heap_.front().when, release);
   lock_.release_lock();
   function(t, seq, due);
   if (counted) t->release();
   lock_.acquire_lock();
+  --promised_;
 }
 
 nanos timer_heap::check(nanos now, bool may_clear, bool* ran, std::uint32_t at_most) {

@@ -29,6 +29,7 @@
 #include "timers/timer.hpp"
 #include "timers/timer_entries.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -96,6 +97,10 @@ class timer_heap {
   // make_room before: add runs where nothing can be undone any more (a goroutine's commit step), so it must not fail.
   [[nodiscard]] bool add(timer* t) noexcept;
 
+  // Called by the function of t, which has just fired from this heap, once: arms t as it was armed before, for `when`.
+  // There is always room, also where there is no memory. No other thread may arm t meanwhile.
+  void arm_again(timer* t, nanos when) noexcept;
+
   // Runs the timers that are due, but no more than `at_most`, and adjusts the heap if a timer was made earlier and that
   // time has come. If `may_clear`, it also rebuilds the heap where that is worth it. Sets `ran` if any timer ran.
   // Returns the next time; 0: nothing is pending. If timers that are due are left, that time is not after `now`.
@@ -124,7 +129,10 @@ class timer_heap {
   bool put_in(timer* t, const timer_setting& to) noexcept;
   void grow(std::size_t promise);  // makes room, and sets `promise` places aside for take_all
   void insert(timer* t) noexcept;
-  std::size_t free_places() const noexcept { return heap_.capacity() - heap_.size() - promised_; }
+  std::size_t free_places() const noexcept {
+    const std::size_t taken = heap_.size() + promised_;  // a place that arm_again has taken counts twice for a moment
+    return heap_.capacity() - std::min(taken, heap_.capacity());
+  }
   bool note_earlier(nanos when) noexcept;
   void clean_head();
   bool take_out(timer* t);
@@ -157,7 +165,8 @@ class timer_heap {
   // these places. Any number of threads may call it at once on the heap of P 0.
   static constexpr std::size_t slack = 64;
   atomic<std::size_t> room_{0};
-  std::size_t promised_ = 0;  // under the lock: places that do not count as free, since take_all needs them
+  // Under the lock: places that do not count as free, since take_all, or timers that are firing, need them.
+  std::size_t promised_ = 0;
 
   // Timers stopped by other threads, less those that were armed anew. On a cache line of its own: otherwise these
   // threads would take the owner's line away.

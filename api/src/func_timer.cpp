@@ -11,6 +11,7 @@
 // Only a closure whose timer is still pending when its run() ends is destroyed by the end of that run().
 
 #include "api/src/end_waiters.hpp"
+#include "api/src/goroutine.hpp"
 #include "api/src/support.hpp"
 #include "runtime/linked_list.hpp"
 #include "sched/lifecycle.hpp"
@@ -43,8 +44,9 @@ struct func_timer_setting {
 // Lies directly before the closure, in the same block of memory.
 class func_timer_core : public func_timer_setting, public rt::timer {
  public:
-  func_timer_core(std::size_t closure_size, std::size_t closure_align) noexcept
-      : size(static_cast<std::uint32_t>(closure_size)),
+  func_timer_core(const void* at, std::size_t closure_size, std::size_t closure_align) noexcept
+      : made_at(at),
+        size(static_cast<std::uint32_t>(closure_size)),
         log2_of_align(static_cast<std::uint8_t>(std::countr_zero(closure_align))) {
     dispose = [](rt::timer* t) noexcept {
       auto* core = static_cast<func_timer_core*>(t);
@@ -119,15 +121,11 @@ class func_timer_core : public func_timer_setting, public rt::timer {
     rt::lock_guard hold(t->mutex);
     if (armed_setting != t->setting) return;
     try {
-      start<body>({}, "after_func", t);
+      const new_goroutine g = spawn_begin_at(t->made_at, {}, sizeof(body), alignof(body), "after_func");
+      start_in<body>(g, t);
     } catch (...) {
       // There is no memory for a goroutine at the moment. The call was promised, so it is made later.
-      try {
-        (void)t->disarm();
-        t->arm(rt::this_m(), retry_spawn);
-      } catch (...) {
-        rt::fatal("after_func: no memory to call its function");
-      }
+      t->heap->arm_again(t, deadline_after(retry_spawn));
       return;
     }
     (void)t->disarm();
@@ -192,7 +190,8 @@ class func_timer_core : public func_timer_setting, public rt::timer {
     return false;
   }
   rt::linked_list<body, &body::in_runs> runs;
-  end_waiters waiters;  // wait until no goroutine of the present run() is in f (stop_and_wait)
+  const void* const made_at;  // the return address of after_func: where its goroutines count as started
+  end_waiters waiters;        // wait until no goroutine of the present run() is in f (stop_and_wait)
   // Of the closure, which follows this object. If the closure has one word, both together fit a small block
   // (blocks.hpp).
   const std::uint32_t size;
@@ -230,8 +229,9 @@ void func_timer_closure::operator delete(void* closure, std::size_t size, std::a
 
 func_timer_core* func_timer_make(std::int64_t ns, std::unique_ptr<func_timer_closure> f, std::size_t size,
                                  std::size_t align) {
+  const void* at = __builtin_return_address(0);
   rt::throw_if_not_running("after_func");
-  auto* t = ::new (reinterpret_cast<std::byte*>(f.get()) - sizeof(func_timer_core)) func_timer_core(size, align);
+  auto* t = ::new (reinterpret_cast<std::byte*>(f.get()) - sizeof(func_timer_core)) func_timer_core(at, size, align);
   try {
     rt::runtime_scope scope;
     if (scope.m()) {

@@ -95,9 +95,7 @@ WEFT_NOINLINE new_goroutine begin_goroutine(const go_options& o, std::size_t siz
 }
 
 new_goroutine spawn_begin(const go_options& o, std::size_t size, std::size_t align, const char* what) {
-  const void* start = __builtin_return_address(0);
-  if (rt::G* g = try_begin(o, size, align, start)) return {g, g->closure};
-  return begin_goroutine(o, size, align, what, start);
+  return spawn_begin_at(__builtin_return_address(0), o, size, align, what);
 }
 
 void spawn_abort(new_goroutine g) noexcept { rt::spawn_abort(static_cast<rt::G*>(g.handle)); }

@@ -38,6 +38,13 @@ inline rt::G* try_begin(const go_options& o, std::size_t size, std::size_t align
 new_goroutine begin_goroutine(const go_options& o, std::size_t size, std::size_t align, const char* what,
                               const void* start);
 
+// spawn_begin, for a goroutine that counts as started at `start`.
+inline new_goroutine spawn_begin_at(const void* start, const go_options& o, std::size_t size, std::size_t align,
+                                    const char* what) {
+  if (rt::G* g = try_begin(o, size, align, start)) return {g, g->closure};
+  return begin_goroutine(o, size, align, what, start);
+}
+
 // `catch (const unhandled&)` reports what no handler of the goroutine catches, and catches it only while the process
 // exits (uncaught.cpp).
 struct unhandled {

@@ -209,8 +209,11 @@ class func_timer {
 // or f has run, or by the goroutine that called f. A call that is pending when run() ends is not made any more. f is
 // destroyed then, unless a handle is left. In that case stop() and reset() still find the call pending, and reset()
 // arms it anew. If the timer has fired by then, its goroutine is left behind like any other, begun or not, and so is f.
+//
+// Always inlined, so that func_timer_make's return address lies in the caller: for reports, the goroutine was started
+// there.
 template <class Rep, class Period, class F>
-func_timer after_func(const std::chrono::duration<Rep, Period>& d, F&& f) {
+[[gnu::always_inline]] inline func_timer after_func(const std::chrono::duration<Rep, Period>& d, F&& f) {
   using D = std::decay_t<F>;
   static_assert(std::is_invocable_v<D&>, "after_func(d, f): f takes no arguments");
   struct holder final : detail::func_timer_closure {

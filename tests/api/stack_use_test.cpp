@@ -52,6 +52,40 @@ TEST_CASE("the deepest of those that ended, and how many") {
   CHECK(u.deepest < 60 * 1024);
 }
 
+namespace {
+[[gnu::noinline]] void schedule(std::atomic<int>* ran) {
+  weft::after_func(0s, [ran] { ++*ran; });
+}
+[[gnu::noinline]] void schedule_elsewhere(std::atomic<int>* ran) {
+  weft::after_func(0s, [ran] { ++*ran; });
+}
+}  // namespace
+
+// Each of these functions has a goroutine that counts as started where after_func was called.
+TEST_CASE("functions of after_func, by where they were scheduled") {
+  constexpr std::size_t size = 144 * 1024;
+  weft::run(
+      [] {
+        std::atomic<int> ran{0};
+        for (int i = 0; i < 3; ++i) schedule(&ran);
+        schedule_elsewhere(&ran);
+        CHECK(eventually([&] { return ran == 4; }));
+        CHECK(eventually([] { return weft::num_goroutines() == 1; }));
+      },
+      {.stack_size = size, .measure_stacks = true});
+  std::vector<std::uint64_t> of_schedule;
+  for (const weft::stack_use& u : weft::stack_high_water()) {
+    const auto* at = static_cast<const std::byte*>(u.started_at);
+    auto within = [at](void (*f)(std::atomic<int>*)) {
+      const auto* begin = reinterpret_cast<const std::byte*>(f);
+      return at > begin && at < begin + 1024;
+    };
+    if (u.stack_size == size && (within(schedule) || within(schedule_elsewhere))) of_schedule.push_back(u.goroutines);
+  }
+  std::sort(of_schedule.begin(), of_schedule.end());
+  CHECK(of_schedule == std::vector<std::uint64_t>{1, 3});
+}
+
 TEST_CASE("a stack that was used before counts for nobody else") {
   constexpr std::size_t size = 112 * 1024;
   weft::run([] { start(1, size, 64 * 1024); });  // not measured

@@ -1,6 +1,6 @@
-/* Sleeping in the poller, and timers that are made earlier meanwhile: sched/find.cpp (sleep_in_poller, tidy_timers,
- * earliest_timer, check_timers), sched/timing.cpp (arm_timer, rearm_timer, wake_net_poller), sched/proc.cpp
- * (idle_p_put, wakep), netpoll/epoll.cpp (netpoll_break, netpoll, netpoll_punctually).
+/* Sleeping in the poller, and timers that are made earlier meanwhile: sched/poller_sleep.cpp (sleep_in_poller,
+ * tidy_timers, earliest_timer), sched/timing.cpp (check_timers, arm_timer, rearm_timer, wake_net_poller),
+ * sched/proc.cpp (idle_p_put, wakep), netpoll/epoll.cpp (netpoll_break, netpoll, netpoll_punctually).
  *
  * Who takes part:
  *   M        looks for due timers, in the heap of its P and, spinning, in that of the other P; gives up its P; sleeps

@@ -1,10 +1,10 @@
-// How an M goes to sleep (find.cpp, timing.cpp): dozing, sleeping in the poller, coming by. A test acts between two
-// steps of the M where the M calls another file: the linker redirects these calls to functions of this test. At the
-// end, how a P looks at its ring.
+// How an M goes to sleep (doze.cpp, poller_sleep.cpp, timing.cpp): dozing, sleeping in the poller, coming by. A test
+// acts between two steps of the M where the M calls another file: the linker redirects these calls to functions of this
+// test. At the end, how a P looks at its ring.
 //
 // Kills these mutants (tests/mutants): doze-*, comes-by-*, poller-no-second-look, pin-poller-does-not-look,
 // crumbs-end-the-doze, punctual-*, starve-ring-waits-empty, sysmon-helps-beside-dozer, help-nobody-follows,
-// help-follower-looks.
+// help-follower-looks, poller-sysmon-is-not-told, poller-alarm-replaces-promise.
 
 #include "netpoll/netpoll.hpp"
 #include "sched/io.hpp"
@@ -15,6 +15,7 @@
 
 #include <fcntl.h>
 #include <optional>
+#include <sys/timerfd.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -86,6 +87,16 @@ class stop_at_look {
 // and no timer is run.
 std::atomic<bool> timers_seem_soon{false};
 
+// When sysmon's alarm was last set to ring.
+std::atomic<rt::nanos> sysmon_rings_at{0};
+
+// When the M `beside` has set the alarm, another one makes a promise.
+struct {
+  std::atomic<const rt::M*> beside{nullptr};
+  rt::M* by = nullptr;
+  rt::nanos due = 0;
+} promise_meanwhile;
+
 bool somebody_polls() { return rt::sched.last_poll.load(rt::seq_cst) == 0; }
 
 // True once all Ms except `but` of them sleep on their notes, and `idle_ps` Ps idle.
@@ -122,6 +133,18 @@ extern "C" rt::nanos __wrap__ZNK4weft2rt10timer_heap9wake_whenEv(const rt::timer
   if (when == 0) return 0;
   stop_at_look::looked();
   return timers_seem_soon && rt::this_m() ? rt::nanotime() + 5 * rt::millisecond : when;
+}
+
+extern "C" int __real_timerfd_settime(int, int, const itimerspec*, itimerspec*);
+extern "C" int __wrap_timerfd_settime(int fd, int flags, const itimerspec* at, itimerspec* before) {
+  if (at->it_value.tv_sec != 0) sysmon_rings_at = at->it_value.tv_sec * rt::second + at->it_value.tv_nsec;
+  const int result = __real_timerfd_settime(fd, flags, at, before);
+  if (const rt::M* m = rt::this_m(); m && m == promise_meanwhile.beside) {
+    promise_meanwhile.beside = nullptr;
+    rt::sched.promise_due.store(promise_meanwhile.due, rt::relaxed);
+    rt::sched.promiser.store(promise_meanwhile.by, rt::seq_cst);
+  }
+  return result;
 }
 
 // Says whether what this P holds is worth waking the dozer for.
@@ -350,6 +373,8 @@ TEST_CASE("poller: while the one who slept there runs a goroutine for long, anot
         auto computes = weft::spawn([&] {
           if (weft::io::wait_readable(first[0])) return false;
           weft::no_preemption alone;
+          const rt::nanos in = sysmon_rings_at - rt::nanotime();
+          CHECK((-5 * rt::second < in && in <= rt::millisecond));
           return stay_until([] { return somebody_polls(); });
         });
         auto waits = weft::spawn([&] { return weft::io::wait_readable(second[0]); });
@@ -364,6 +389,25 @@ TEST_CASE("poller: while the one who slept there runs a goroutine for long, anot
       },
       {.procs = 2});
   for (int fd : {first[0], first[1], second[0], second[1]}) ::close(fd);
+}
+
+TEST_CASE("poller: the alarm for a look there does not replace that of a promise") {
+  weft::run([] {
+    weft::no_preemption alone;
+    rt::M other;
+    promise_meanwhile.by = &other;
+    promise_meanwhile.due = rt::nanotime() + 3600 * rt::second;
+    rt::sched.sysmon_polls.store(0, rt::relaxed);
+    rt::sched.coarse_now.store(rt::nanotime(), rt::relaxed);
+    promise_meanwhile.beside = rt::this_m();
+    rt::have_sysmon_poll();
+    CHECK(sysmon_rings_at == promise_meanwhile.due);
+    sysmon_rings_at = 0;
+    rt::sched.sysmon_polls.store(0, rt::relaxed);
+    rt::have_sysmon_poll();  // there is a promise
+    CHECK(sysmon_rings_at == 0);
+    rt::sched.promiser.store(nullptr, rt::seq_cst);
+  });
 }
 
 // L2. The M is held up on its way into the poller, while its pinned goroutine is made ready.
@@ -563,7 +607,7 @@ TEST_CASE(
       {.procs = 1});
 }
 
-// overdue_in_ring (find.cpp). Otherwise the goroutine that is next would go behind one that was put there just now.
+// overdue_in_ring (turns.cpp). Otherwise the goroutine that is next would go behind one that was put there just now.
 TEST_CASE("dispatch: what lies in the ring has not waited since the P's last look if that found it empty") {
   weft::run(
       [] {

@@ -9,10 +9,13 @@
 #include "sysmon/thread_state.hpp"
 #include "tests/go/helpers.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/no_descriptors.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <string>
+#include <unistd.h>
 #include <utility>
 
 using namespace weft::test;
@@ -134,6 +137,50 @@ TEST_CASE("gate: one that cannot be looked at is on trial, as one that waits for
     c.look_after(a_look);
     CHECK(c.is_suspect());
   });
+}
+
+TEST_CASE("gate: one that cannot be looked at, and uses no processor for 50 ms, blocks") {
+  weft::run([] {
+    court c;
+    does = rt::thread_does::unknown;
+    for (int i = 0; i < 4; ++i) {
+      used += 10 * rt::microsecond;
+      c.look_after(a_look);
+      CHECK(!c.somebody_may_begin());
+    }
+    c.look_after(a_look);
+    CHECK(c.somebody_may_begin());
+    CHECK(!c.is_suspect());
+  });
+}
+
+// At first they count as ones that compute.
+TEST_CASE("gate: goroutines that block while no descriptor is left do not keep others from beginning") {
+  weft::run(
+      [] {
+        constexpr int blocked = 16;
+        std::atomic<int> blocking{0}, done{0};
+        int ends[2];
+        REQUIRE(::pipe(ends) == 0);
+        const no_descriptors none;
+        for (int i = 0; i < blocked; ++i) {
+          weft::go([&] {
+            ++blocking;
+            char c;
+            CHECK(::read(ends[0], &c, 1) == 1);
+            --blocking;
+          });
+        }
+        // Each gives its P to the next one when that P is taken from it.
+        REQUIRE(eventually([&] { return blocking == blocked; }));
+        CHECK(eventually([] { return !rt::sched.newcomers_wait.load(rt::relaxed); }, 1s * slowdown));
+        for (int i = 0; i < 20; ++i) weft::go([&] { ++done; });
+        CHECK(eventually([&] { return done == 20; }));
+        CHECK(::write(ends[1], std::string(blocked, 'x').data(), blocked) == blocked);
+        CHECK(eventually([&] { return blocking == 0; }));
+        for (int fd : ends) ::close(fd);
+      },
+      {.procs = 2});
 }
 
 TEST_CASE("gate: one that uses the processor for 200 us computes, and the next of its kind waits for 10 ms") {

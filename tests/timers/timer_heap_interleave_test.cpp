@@ -154,8 +154,8 @@ std::string owners_let_go(std::uint64_t seed) {
          std::to_string(all.taken_back);
 }
 
-// An M that sleeps in the poller as find.cpp does it (sleep_in_poller), except that it looks at the hints only once;
-// and what arms timers as timing.cpp does it (wake_net_poller).
+// An M that sleeps in the poller as sleep_in_poller does it (poller_sleep.cpp), except that it looks at the hints only
+// once; and what arms timers as timing.cpp does it (wake_net_poller).
 struct poller {
   timer_heap& heap;
   const nanos& now;

@@ -2,7 +2,8 @@
 // timer_heap_interleave_test.cpp drives the same code through its interleavings.
 //
 // Kills these mutants (tests/mutants): timers-later-not-moved, timers-grid-drifts, timers-add-not-earliest,
-// timers-no-reference, timers-change-waits-for-the-lock, timers-stop-waits-for-the-lock.
+// timers-no-reference, timers-grow-for-stopped, timers-again-without-a-place, timers-change-waits-for-the-lock,
+// timers-stop-waits-for-the-lock.
 
 #include "timers/timer_heap.hpp"
 #include "tests/support/catch.hpp"
@@ -14,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -273,6 +275,61 @@ TEST_CASE("timer heap: no more are run at a time than asked for") {
   CHECK(log_of_fired.size() == 6);
   h.check(1000, true, &ran);
   CHECK(log_of_fired.size() == ts.size());
+}
+
+// A thread without a P sets time limits and stops them, while nobody looks at the heap (check).
+TEST_CASE("timer heap: the array does not grow for timers that were stopped") {
+  constexpr std::size_t pending = 100;
+  std::vector<counted_timer*> ts;
+  timer_heap h;
+  for (std::size_t i = 0; i < 20'000; ++i) {
+    ts.push_back(new counted_timer);
+    ts.back()->function = numbered::fire;
+    (void)change_timer(h, ts.back(), {1000 + static_cast<nanos>(i), 0, numbered::fire, 0});
+    if (i < pending) continue;
+    REQUIRE(del_timer(ts[i - pending], nullptr));
+    ts[i - pending]->release();
+  }
+  CHECK(h.size() < 4 * pending);
+  CHECK(alive < static_cast<int>(4 * pending));
+  for (std::size_t i = ts.size() - pending; i < ts.size(); ++i) ts[i]->release();
+  h.clear();
+  CHECK(alive == 0);
+}
+
+TEST_CASE("timer heap: a timer that fires may arm itself again where there is no room") {
+  struct again : numbered {
+    static void fire(timer* self, std::uint64_t seq, nanos due) noexcept {
+      numbered::fire(self, seq, due);
+      auto* me = static_cast<again*>(self);
+      if (me->others.empty()) return;
+      for (numbered& t : me->others) (void)me->heap->add(&t);
+      me->others = {};
+      me->heap->arm_again(me, due + 100);
+    }
+    std::span<numbered> others;
+  };
+  timer_heap h;
+  std::vector<numbered> others(63);  // as many as there is room for beside a single timer
+  for (numbered& t : others) {
+    t.when = 1000;
+    t.function = numbered::fire;
+  }
+  again t;
+  t.number = 7;
+  t.when = 10;
+  t.seq = 3;
+  t.function = again::fire;
+  t.others = others;
+  h.make_room();
+  (void)h.add(&t);
+  log_of_fired.clear();
+  bool ran = false;
+  CHECK(h.check(10, false, &ran) == 110);
+  CHECK(h.size() == 1 + others.size());
+  CHECK(h.check(110, false, &ran) == 1000);
+  CHECK(log_of_fired == std::vector<fired>{{7, 3, 10}, {7, 3, 110}});
+  h.clear();
 }
 
 TEST_CASE("timer heap: stopped timers are cleaned out once they are half") {

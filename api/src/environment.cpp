@@ -123,7 +123,7 @@ rt::scheduler_options effective_options(const options& o) {
   out.procs = o.procs != 0 ? o.procs : procs_of_environment();
   out.follow_cpus = out.procs == 0;
   if (out.follow_cpus) out.procs = std::min(rt::count_cpus(0), rt::max_procs);
-  out.stack_size = o.stack_size;
+  out.stack_size = o.stack_size != 0 ? o.stack_size : options{}.stack_size;
   out.max_threads = o.max_threads;
   out.measure_stacks = o.measure_stacks;
   out.force_tick_period = std::max<rt::nanos>(not_negative(o.force_tick_period, "force_tick_period"), rt::millisecond);

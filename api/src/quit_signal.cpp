@@ -18,16 +18,14 @@ namespace {
 
 constinit rt::atomic<int> signals{0};
 
-// sysmon does the rest. If it does not run, or cannot do it (a second signal), this thread does what it can.
+// sysmon does it. If it does not run, or cannot do it (a second signal), this thread does what it can.
 void on_quit(int) {
   int e = errno;
-  if (signals.fetch_add(1, rt::relaxed) == 0) {  // relaxed: it only counts
-    rt::print_error("SIGQUIT: quit\n\n");
-    if (rt::request_quit()) {
-      errno = e;
-      return;
-    }
+  if (signals.fetch_add(1, rt::relaxed) == 0 && rt::request_quit()) {  // relaxed: it only counts
+    errno = e;
+    return;
   }
+  rt::print_error("SIGQUIT: quit\n\n");
   rt::dump_goroutines(STDERR_FILENO, rt::dump_of::all_goroutines, rt::names::mangled);
   _exit(2);
 }

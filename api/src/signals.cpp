@@ -308,10 +308,10 @@ bool is_fault(int number) noexcept {
 
 }  // namespace
 
-chan<int> signal_channel(std::initializer_list<int> numbers, std::error_code& ec) {
+chan<int> signal_channel(std::span<const int> numbers, std::error_code& ec) {
   ec.clear();
   registration r{chan<int>(buffered), {}, {}};
-  int error = numbers.size() == 0 ? EINVAL : 0;
+  int error = numbers.empty() ? EINVAL : 0;
   for (int number : numbers) {
     if (number < 1 || number >= signals_end || is_fault(number)) {
       error = EINVAL;
@@ -334,7 +334,7 @@ chan<int> signal_channel(std::initializer_list<int> numbers, std::error_code& ec
   return nil;
 }
 
-chan<int> signal_channel(std::initializer_list<int> numbers) {
+chan<int> signal_channel(std::span<const int> numbers) {
   return net::checked("weft: signal channel", "", [&](std::error_code& ec) { return signal_channel(numbers, ec); });
 }
 

@@ -141,8 +141,14 @@ inline std::error_code wait_writable(int fd, weft::detail::any_point deadline) {
 // std::errc::invalid_argument. If there are no descriptors or threads left, the error is the system's. An error is
 // thrown as std::system_error; the form with ec sets ec instead and returns a nil channel. Throws std::bad_alloc if
 // there is no memory.
-[[nodiscard]] WEFT_API chan<int> signal_channel(std::initializer_list<int> numbers);
-[[nodiscard]] WEFT_API chan<int> signal_channel(std::initializer_list<int> numbers, std::error_code& ec);
+[[nodiscard]] WEFT_API chan<int> signal_channel(std::span<const int> numbers);
+[[nodiscard]] WEFT_API chan<int> signal_channel(std::span<const int> numbers, std::error_code& ec);
+[[nodiscard]] inline chan<int> signal_channel(std::initializer_list<int> numbers) {
+  return signal_channel(std::span(numbers.begin(), numbers.size()));
+}
+[[nodiscard]] inline chan<int> signal_channel(std::initializer_list<int> numbers, std::error_code& ec) {
+  return signal_channel(std::span(numbers.begin(), numbers.size()), ec);
+}
 
 // Stops delivering signals to c, and closes it. A signal that no other channel asks for has the effect again that it
 // had before. Does nothing if c did not come from signal_channel or was stopped before. Anywhere.

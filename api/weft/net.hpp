@@ -7,7 +7,8 @@
 //                         have to wait throw std::logic_error.
 //   errors                a call that can fail throws std::system_error. The form with a trailing std::error_code& sets
 //                         that instead; it throws nothing but std::bad_alloc and std::logic_error.
-//       timed_out               the deadline has passed, even if data is ready
+//       timed_out               the deadline has passed, even if data is ready; or the system gave the peer up (no
+//                               deadline has passed then)
 //       operation_canceled      the object was closed by another goroutine while this call was waiting; or run() ended
 //                               while the call was waiting in a thread that is not a goroutine
 //       bad_file_descriptor     the object was closed before the call
@@ -15,6 +16,7 @@
 //       connection_reset, broken_pipe   the peer is gone; there is never a SIGPIPE. If a write on a unix_stream waits
 //                               for room, and the peer shuts down only its reading, the system does not tell the writer
 //       not_connected           shutdown_write after a reset by the peer
+//       anything else           the system's
 //   sharing               one goroutine may read while another writes. Several readers take turns, and so do several
 //                         writers: whole write()s do not mix. Moving, assigning and destroying an object needs the
 //                         usual care; these do no harm to calls that already wait in the object.
@@ -23,7 +25,7 @@
 //                         destructor wait for that, for at most a second. If main() owns objects that other goroutines
 //                         wait in, the end of main() makes their calls throw: use the forms with an error code there,
 //                         or wait for these goroutines first.
-//   deadlines             a deadline is a point in time. It holds for all calls that follow, and for a call that waits
+//   deadlines             a deadline is a point of the steady clock. It holds for all calls that follow, and for a call that waits
 //                         now. A past point wakes that call at once; time_point::max() means none. No call fails before
 //                         its deadline. A waiting call is woken within microseconds of it if a processor is free; an
 //                         accept() that waits because the process has no descriptor left, within 20 ms of its deadline

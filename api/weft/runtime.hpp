@@ -1,7 +1,8 @@
 // Running: the runtime's start and end, and what concerns the runtime as a whole.
 //
 // In these headers, *anywhere* means: from a goroutine, or from any other thread of the process, which then blocks as a
-// thread. *Goroutine only* means: from a goroutine; elsewhere the call throws std::logic_error.
+// thread. *Goroutine only* means: from a goroutine; elsewhere the call throws std::logic_error. A signal handler calls
+// nothing of weft (io::signal_channel takes its place).
 #pragma once
 
 #include <weft/detail/config.hpp>
@@ -27,8 +28,8 @@ struct options {
   // process may use (affinity and the cgroup's CPU quota). That number is looked up again once a second, until somebody
   // calls set_procs.
   unsigned procs = 0;
-  // Bytes of address space for each goroutine's stack: at least 16 KiB, rounded up to an even number of pages. Memory
-  // is used only as it is touched.
+  // Bytes of address space for each goroutine's stack: at least 16 KiB, rounded up to an even number of pages; 0: 256
+  // KiB. Memory is used only as it is touched, unless the process has called mlockall(MCL_FUTURE) without MCL_ONFAULT.
   std::size_t stack_size = 256 * 1024;
   // How many threads the runtime may start. While all of them are blocked, the goroutines wait; the runtime says so on
   // stderr, once. Up to this many goroutines may be tied to their threads at once (lock_os_thread); one more thread

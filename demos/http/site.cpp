@@ -52,6 +52,14 @@ std::string stats_json() {
       {"wakeups", s.wakeups},
       {"preemptions_taken", s.preemptions_taken},
       {"latency", s.latency},
+      {"newcomers", s.newcomers},
+      {"local_queues", s.local_queues},
+      {"longest_queue", s.longest_queue},
+      {"locked_threads", s.locked_threads},
+      {"thread_wakeups", s.thread_wakeups},
+      {"spins", s.spins},
+      {"detachments", s.detachments},
+      {"parks_by_reason", s.parks_by_reason},
   };
   return j.dump(2) + '\n';
 }

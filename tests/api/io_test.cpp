@@ -244,7 +244,8 @@ TEST_CASE("waiting from a thread that weft did not start") {
 TEST_CASE("signals") {
   weft::run([] {
     auto c = weft::io::signal_channel({SIGUSR1, SIGUSR2});
-    auto d = weft::io::signal_channel({SIGUSR1});
+    const std::vector<int> only_first{SIGUSR1};
+    auto d = weft::io::signal_channel(only_first);
     ::raise(SIGUSR1);
     CHECK(*c.recv() == SIGUSR1);
     CHECK(*d.recv() == SIGUSR1);

@@ -13,7 +13,7 @@ int main(int, char** argv) {
       plugin p(path);
       if (p->run_sum(100) != 4950) return 1;
     }
-    if (!plugin::is_loaded("libweft.so.0")) return 3;
+    if (!plugin::is_loaded("libweft.so.0.1")) return 3;
   }
   std::raise(SIGSEGV);
   return 4;

@@ -1,6 +1,6 @@
 // The poller's contract. On Linux the poller is one epoll instance, edge-triggered. Each descriptor is added once, for
-// both directions. An eventfd, which is in it, is for netpoll_break. A timerfd, which is not, is made with it for sysmon.
-// Time limits are in nanoseconds where the kernel has epoll_pwait2 (5.11).
+// both directions. An eventfd, which is in it, is for netpoll_break. A timerfd, which is not, is made with it for
+// sysmon. Time limits are in nanoseconds where the kernel has epoll_pwait2 (5.11).
 //
 // Any thread may poll. Only one may block in the poller at a time; the scheduler sees to that.
 #pragma once

@@ -13,7 +13,7 @@
 
 namespace weft::rt {
 
-constinit bool measuring_stacks = false;
+constinit atomic<bool> measuring_stacks{false};
 
 namespace {
 
@@ -43,7 +43,7 @@ std::byte* lowest(const stack* s) noexcept { return s->has_canary ? s->lo + page
 }  // namespace
 
 void measure_stacks(bool on) noexcept {
-  measuring_stacks = on;
+  measuring_stacks.store(on, relaxed);
   if (on) stack_release_free_pages();  // those of earlier runs are not filled with zeros
 }
 

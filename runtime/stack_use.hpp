@@ -19,8 +19,8 @@ struct stack_use {
   std::size_t deepest = 0;  // bytes
 };
 
-// Written before the first M starts; read by all.
-extern constinit bool measuring_stacks;
+// Written before the first M starts; read by all, relaxed.
+extern constinit atomic<bool> measuring_stacks;
 
 // Must be called before any goroutine runs. What was measured in earlier runs stays.
 void measure_stacks(bool on) noexcept;

@@ -145,6 +145,7 @@ void reset() noexcept {
   if (sched.promiser.exchange(nullptr, relaxed)) sched.spinning.fetch_sub(1, relaxed);
   sched.burst_of.store(nullptr, relaxed);
   sched.sysmon_polls.store(0, relaxed);
+  sched.watch_poller_until.store(0, relaxed);
   sched.short_bursts.store(0, relaxed);
   sched.short_bursts_before.store(short_bursts_at_first, relaxed);
   sched.poll_waiters.store(0, relaxed);

@@ -415,7 +415,7 @@ last_step end_goroutine() noexcept {
   if (next && !next->context) {
     // The next goroutine can begin on this stack, where the present one ends, without a switch, if it needs no stack of
     // its own.
-    if (!next->own_stack && g->own_stack->origin == sched.default_stacks.load(relaxed) && !measuring_stacks) {
+    if (!next->own_stack && g->own_stack->origin == sched.default_stacks.load(relaxed) && !measuring_stacks.load(relaxed)) {
       begin_in_place(m, g, next);
       recycle(p, g);
       leave_runtime(m);

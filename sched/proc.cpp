@@ -128,6 +128,7 @@ void hurry_sysmon() noexcept {
 // the promise's alarm again; or B1 and B2 come later, and B2's alarm stands.
 void have_sysmon_poll() noexcept {
   const nanos now = sched.coarse_now.load(relaxed);  // fresh in an M that comes back from the poller
+  if (now >= sched.watch_poller_until.load(relaxed)) return;
   if (now < sched.sysmon_polls.load(relaxed) || promise_due() != forever) return;
   sched.sysmon_polls.store(now + polled_every, relaxed);
   sched.sysmon_pause.ring_at(now + polled_every);

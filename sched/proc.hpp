@@ -47,8 +47,10 @@ void wake_sysmon() noexcept;   // under sched.mutex: ends its deep sleep
 void hurry_sysmon() noexcept;  // ends its pause, if that is long; soon, if it was hurried just now
 
 // Called by an M that does not look for work any more, while descriptors are waited for and no M sleeps in the poller:
-// what this M runs may take long. sysmon polls after `polled_every` then, unless some M does so before. An M that comes
-// back for one message does not wake another thread for that (burst.cpp says what that would cost).
+// what this M runs may take long. sysmon polls after `polled_every` then, unless some M does so before, if it has found
+// lately that nobody had polled for that long (watch_poller_until). Otherwise it does so after its pause, which may be
+// longest_pause. An M that comes back for one message does not wake another thread (burst.cpp says what that would
+// cost), and in a process that is always soon done it wakes sysmon neither.
 inline constexpr nanos polled_every = millisecond;
 void have_sysmon_poll() noexcept;
 

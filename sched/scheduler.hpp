@@ -168,9 +168,10 @@ struct scheduler {
   // sysmon: it pauses between two looks, and sleeps deeply while every P idles.
   atomic<sysmon_state> sysmon{sysmon_state::looks};
   alarm_clock sysmon_pause;
-  atomic<nanos> sysmon_polls{0};  // until when an alarm is set for that (have_sysmon_poll)
-  bool sysmon_waits = false;      // sched
-  bool suspect_dead = false;      // sched: all Ms sleep, and only a thread that weft did not start could wake one
+  atomic<nanos> sysmon_polls{0};        // until when an alarm is set for that (have_sysmon_poll)
+  atomic<nanos> watch_poller_until{0};  // until when such alarms are set
+  bool sysmon_waits = false;            // sched
+  bool suspect_dead = false;            // sched: all Ms sleep, and only a thread that weft did not start could wake one
   note sysmon_note;
 
   // The forced tick.

@@ -282,7 +282,7 @@ void spawn_commit(G* g) noexcept {
 }
 
 void recycle(P* p, G* g) noexcept {
-  if (WEFT_UNLIKELY(measuring_stacks)) note_stack_use(g);
+  if (WEFT_UNLIKELY(measuring_stacks.load(relaxed))) note_stack_use(g);
   g->set_state(g_state::dead, g_state::idle);
   clean(g);
   if (stack* s = std::exchange(g->own_stack, nullptr)) put_free_stack(p, s);

@@ -12,8 +12,8 @@
 //   waited for, or something was overdue
 //   a goroutine that waits for the only P is in   the same, up to 1 ms
 //   a hurry (shorten_slice)
-//   descriptors are waited for, and no M sleeps  the same, up to 1 ms; a pause that began before ends after 1 ms, too
-//   in the poller                                (have_sysmon_poll)
+//   descriptors are waited for, and no M sleeps  the same, up to 1 ms; a pause that began before ends after 1 ms, too,
+//   in the poller                                if that was of use in the last 10 s (have_sysmon_poll)
 //   a P was taken from one that computes, or     at most 100 µs: the next look sees that another time slice has begun
 //   makes one short call after the other
 //   no P idles, and one seems to be stuck        ends with the P's time slice, or with the next timer, at the latest
@@ -94,6 +94,7 @@ constexpr nanos longest_pause = 10 * millisecond;
 static_assert(2 * longest_pause <= sysmon_is_in_time);
 constexpr int rounds_before_backoff = 50;
 constexpr nanos time_slice = 10 * millisecond;
+constexpr nanos watch_poller_for = 10 * second;  // after a time when nobody polled, though a P idled
 constexpr nanos follow_cpus_every = second;
 constexpr nanos overdue_after = 50 * microsecond;  // an M that sleeps for a timer is on its way by then
 constexpr nanos overdue_slice = millisecond;       // in place of time_slice: overdue, or in a hurry
@@ -448,6 +449,7 @@ void run_monitor() noexcept {
       } else if (nobody_polls || timer_wants_poller()) {
         wakep(help::to_poll);
       }
+      if (nobody_polls) sched.watch_poller_until.store(now + watch_poller_for, relaxed);
     }
     M* const gone = take_gone_ms();  // before the gate looks, which then sees that each of them came back
     const bool beside_hogs = sched.hogs.load(relaxed) != 0;

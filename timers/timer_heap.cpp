@@ -89,8 +89,8 @@ void timer_heap::leave(timer* t) noexcept {
 
 void timer_heap::grow(std::size_t promise) {
   lock_.acquire_lock();
-  // While every P idles, nobody else looks at what threads without a P set and stop.
-  if (worth_rebuilding(heap_.size())) rebuild();
+  // While every P idles, nobody else looks at what threads without a P set and stop. A small array grows first.
+  if (heap_.size() >= slack && worth_rebuilding(heap_.size())) rebuild();
   std::size_t want = heap_.size() + promised_ + promise + slack;
   try {
     if (heap_.capacity() < want) heap_.reserve(std::max(want, 2 * heap_.capacity()));

@@ -231,9 +231,9 @@ void chan_release(chan_core* c) noexcept {
   // reference finds that out by a load, without a locked instruction.
   if (c->references.load(rt::acquire) != 1 && c->references.fetch_sub(1, rt::acq_rel) != 1) return;
   if (c->timer) return timer_channel_gone(c);
-  while (c->count.load(rt::relaxed) > 0) {
-    c->destroy(c->slot_at(c->head));
-    c->drop_head();
+  for (; c->count.load(rt::relaxed) > 0; c->drop_head()) {
+    // Outside the runtime: a value's destructor may wait, and come back on another M (unlike chan_core::destroy's).
+    if (c->elem.destroy) c->elem.destroy(c->slot_at(c->head));
   }
   std::size_t align = block_align(c->elem);
   c->~chan_core();

@@ -28,12 +28,18 @@ struct local_value {
 using local_list = std::vector<local_value>;
 
 void destroy_locals(rt::G* g) noexcept {
+  constexpr std::size_t most_made_meanwhile = 1024;
   // A destructor may use other locals, which makes them. The last one made is destroyed first.
+  std::size_t left = static_cast<local_list*>(g->locals)->size() + most_made_meanwhile;
   while (auto* list = static_cast<local_list*>(g->locals)) {
     if (list->empty()) {
       delete list;
       g->locals = nullptr;
       return;
+    }
+    if (left-- == 0) {
+      rt::fatal("goroutine {}: the destructors of local<T>s have made {} more of them: they use each other", g->id,
+                most_made_meanwhile);
     }
     local_value v = list->back();
     list->pop_back();
@@ -127,17 +133,14 @@ void local_insert(const void* key, void* value, void (*destroy)(void*) noexcept)
   static_cast<local_list*>(g->locals)->push_back({key, value, destroy});
 }
 
-void goroutine_exit::was_swallowed() noexcept {
+void goroutine_exit::was_swallowed() const noexcept {
   rt::fatal("goroutine {}: exit_goroutine()'s exception was caught and not thrown on: `catch (...)` has to rethrow it",
-            rt::this_thread()->g->id);
+            thrown_in_);
 }
 
 }  // namespace detail
 
-void exit_goroutine() {
-  detail::this_goroutine_or_throw("exit_goroutine");
-  throw detail::goroutine_exit{};
-}
+void exit_goroutine() { throw detail::goroutine_exit{detail::this_goroutine_or_throw("exit_goroutine")->id}; }
 
 namespace this_goroutine {
 

@@ -5,6 +5,7 @@
 #include "weft/go.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 
 namespace weft::detail {
@@ -13,14 +14,16 @@ namespace weft::detail {
 // code keeps it from reaching the goroutine's end, was_swallowed reports that as soon as nothing refers to it any more.
 class goroutine_exit {
  public:
+  explicit goroutine_exit(std::uint64_t g) noexcept : thrown_in_(g) {}
   ~goroutine_exit() {
     if (!arrived_) was_swallowed();
   }
   void has_arrived() const noexcept { arrived_ = true; }
 
  private:
-  [[noreturn]] static void was_swallowed() noexcept;
+  [[noreturn]] void was_swallowed() const noexcept;
 
+  std::uint64_t thrown_in_;  // the goroutine's number: another one may hold the last reference
   mutable bool arrived_ = false;
 };
 

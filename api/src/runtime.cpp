@@ -318,7 +318,7 @@ void detail::for_each_stack_use(void (*f)(void* arg, const stack_use&), void* ar
   {
     rt::runtime_scope scope;
     rt::M* m = scope.m();
-    if (rt::measuring_stacks && rt::sched.running.load(rt::acquire) && rt::acquire_world(&m)) {
+    if (rt::measuring_stacks.load(rt::relaxed) && rt::sched.running.load(rt::acquire) && rt::acquire_world(&m)) {
       scope.resumed_on(m);
       rt::copy_stack_uses(*uses);
       rt::for_each_g(add_living, uses.get());

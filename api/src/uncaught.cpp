@@ -72,13 +72,30 @@ WEFT_NOINLINE void write_report(const std::type_info* type, const char* what, th
   out.started_by(g->spawn_pc);
 }
 
-// Set once this thread's exception was reported; std::terminate follows.
-constinit thread_local bool reported = false;
+// What was done about an exception that no handler of a goroutine catches. The goroutine may go on on another thread
+// meanwhile, as the program's terminate handler may wait, and others may come to their end beside it. Of more than
+// `enough` at once, the rest go by their threads.
+struct last_steps {
+  rt::atomic<const rt::G*> of{nullptr};
+  bool reported = false, terminates = false;
+};
+
+last_steps& steps_of(const rt::G* g) noexcept {
+  constexpr std::size_t enough = 64;
+  static constinit last_steps all[enough];
+  static constinit thread_local last_steps of_this_thread;
+  for (last_steps& s : all) {
+    const rt::G* who = s.of.load(rt::relaxed);  // relaxed: each goroutine looks for itself only
+    if (who == g || (!who && s.of.compare_exchange_strong(who, g, rt::relaxed, rt::relaxed))) return s;
+  }
+  return of_this_thread;
+}
 
 void report_uncaught(const std::type_info* type, const char* what, thrown_at where,
                      const rt::G* left = nullptr) noexcept {
-  const rt::G* g = left ? left : rt::this_thread()->g;
-  reported = true;
+  const rt::G* const self = rt::this_thread()->g;
+  const rt::G* g = left ? left : self;
+  steps_of(self).reported = true;  // std::terminate follows
   rt::on_roomy_stack([=] { write_report(type, what, where, g); });
 }
 
@@ -143,11 +160,14 @@ constinit rt::atomic<std::terminate_handler> handler_before{nullptr};
 
 // An exception may meet a `noexcept` on its way, such as that of a stop callback or a destructor. Then the search for a
 // handler ends there, and the handler at the bottom of the goroutine is not asked. The report is made here instead.
+//
+// Several goroutines may come here, as several threads may. The program's handler may wait, and go on on another
+// thread.
 [[noreturn]] void report_and_terminate() noexcept {
-  static constinit thread_local bool entered = false;
-  if (std::exchange(entered, true)) std::abort();  // the program's handler throws, or calls this one
+  last_steps& mine = steps_of(rt::this_thread()->g);
+  if (std::exchange(mine.terminates, true)) std::abort();  // the program's handler throws, or calls this one
   std::exception_ptr e = std::current_exception();
-  if (rt::this_m() && !reported && e) report_exception(e, thrown_at::in_this_stack);
+  if (rt::this_m() && !mine.reported && e) report_exception(e, thrown_at::in_this_stack);
   handler_before.load(rt::relaxed)();
   std::abort();
 }

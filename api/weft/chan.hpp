@@ -226,7 +226,8 @@ class recv_ops {
     return s.take();
   }
 
-  // Waits for a value and moves it into v. False: the channel is closed and drained, and v is untouched.
+  // Waits for a value and assigns it to v; a T that cannot be assigned takes the place of v. False: the channel is
+  // closed and drained, and v is untouched. If the assignment throws, the value is gone, as in v = *recv().
   bool recv(T& v) const { return recv_within(v, wait_forever) == recv_result::value; }
 
   // Takes a value into v if one is there. Otherwise v is untouched.
@@ -289,7 +290,7 @@ class recv_ops {
     slot<T> s;
     recv_result r = to_recv_result(chan_recv(target(), s.address(), ns));
     if (r == recv_result::value) {
-      if constexpr (std::is_nothrow_move_assignable_v<T>) {
+      if constexpr (std::is_move_assignable_v<T>) {
         v = s.take();
       } else {
         std::destroy_at(std::addressof(v));

@@ -25,7 +25,8 @@
 //                         destructor wait for that, for at most a second. If main() owns objects that other goroutines
 //                         wait in, the end of main() makes their calls throw: use the forms with an error code there,
 //                         or wait for these goroutines first.
-//   deadlines             a deadline is a point of the steady clock. It holds for all calls that follow, and for a call that waits
+//   deadlines             a deadline is a point of the steady clock. It holds for all calls that follow, and for a call
+//   that waits
 //                         now. A past point wakes that call at once; time_point::max() means none. No call fails before
 //                         its deadline. A waiting call is woken within microseconds of it if a processor is free; an
 //                         accept() that waits because the process has no descriptor left, within 20 ms of its deadline

@@ -39,8 +39,8 @@ struct options {
   // as 1 ms.
   detail::any_duration force_tick_period = std::chrono::minutes(2);
   // If every goroutine is asleep and nothing can wake one: report that and exit with code 2. A timer does not count if
-  // nobody waits for its channel, and neither does a sleep or a timer that lasts for ever. A function of on_forced_tick
-  // counts, since it may wake a goroutine.
+  // nobody has waited for its channel since it was set, and neither does a sleep or a timer that lasts for ever. A
+  // function of on_forced_tick counts, since it may wake a goroutine.
   bool deadlock_check = true;
   // SIGQUIT prints every goroutine and exits with code 2, unless an io::signal_channel receives it. False: the signal's
   // disposition is untouched.
@@ -216,7 +216,7 @@ struct stats {
   std::uint64_t preemptions = 0;  // goroutines asked to yield because they ran for long
   std::uint64_t retakes = 0;      // Ps taken from threads in system calls or long computations
   std::uint64_t timers = 0;       // gauge: timers in the heaps, including stopped ones that are not cleaned out yet;
-                                  // timers with a channel only while somebody waits for it
+                                  // timers with a channel only once somebody waits for it
   std::uint64_t stacks = 0;       // gauge: stacks made and kept for reuse
   // more of the goroutines, gauges
   std::uint64_t in_calls = 0;       // of those running: in blocking()

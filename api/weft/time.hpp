@@ -222,8 +222,16 @@ template <class Rep, class Period, class F>
     D held;
   };
   constexpr std::size_t align = std::max(alignof(holder), detail::func_timer_closure::least_align);
-  return func_timer(
-      detail::func_timer_make(detail::to_ns(d), std::make_unique<holder>(std::forward<F>(f)), sizeof(holder), align));
+  // In place of std::make_unique: where f's copy throws, compilers free no room that was allocated for an alignment.
+  void* room = holder::operator new (sizeof(holder), std::align_val_t{align});
+  std::unique_ptr<holder> made;
+  try {
+    made.reset(::new (room) holder(std::forward<F>(f)));
+  } catch (...) {
+    holder::operator delete (room, sizeof(holder), std::align_val_t{align});
+    throw;
+  }
+  return func_timer(detail::func_timer_make(detail::to_ns(d), std::move(made), sizeof(holder), align));
 }
 
 }  // namespace weft

@@ -50,7 +50,8 @@ std::size_t request_parser::put(std::string_view input) {
 }
 
 void request_parser::finish_head() {
-  if (hosts_ > 1 || (request_.version == 11 && hosts_ == 0)) throw bad_request(400, "exactly one Host field is required");
+  if (hosts_ > 1 || (request_.version == 11 && hosts_ == 0))
+    throw bad_request(400, "exactly one Host field is required");
   if (transfer_encoding_ && (!chunked() || request_.version == 10)) throw bad_request(400, "unknown transfer encoding");
   if (unknown_expectation_) throw bad_request(417, "only 100-continue can be expected");
   request_.keep_alive = keep_alive();

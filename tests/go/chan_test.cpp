@@ -1,5 +1,6 @@
 // What Go's channels promise (runtime/chan_test.go, test/chan), one test case each, and what only weft's channels do.
 
+#include "sched/enter.hpp"
 #include "tests/go/helpers.hpp"
 #include "tests/support/catch.hpp"
 
@@ -8,6 +9,7 @@
 #include <atomic>
 #include <iterator>
 #include <memory>
+#include <memory_resource>
 #include <mutex>
 #include <numeric>
 #include <ranges>
@@ -818,6 +820,43 @@ TEST_CASE("elements that can be constructed but not assigned") {
     CHECK(c.recv(v));
     CHECK(std::launder(&v)->x == 1);
     CHECK(c.recv()->x == 2);
+  });
+}
+
+TEST_CASE("recv assigns, so that a value keeps its memory resource") {
+  weft::run([] {
+    std::pmr::monotonic_buffer_resource mine, theirs;
+    chan<std::pmr::string> c{3};
+    for (int i = 0; i < 3; ++i) c.send(std::pmr::string("longer than what fits into the string itself", &theirs));
+    std::pmr::string v(&mine);
+    CHECK(c.recv(v));
+    CHECK(c.try_recv(v) == recv_result::value);
+    CHECK(c.recv_for(v, 1s) == recv_result::value);
+    CHECK(v == "longer than what fits into the string itself");
+    CHECK(v.get_allocator().resource() == &mine);
+  });
+}
+
+// No lock is held there, and the goroutine may come back on another thread.
+TEST_CASE("values that are left when the last handle goes may wait in their destructors") {
+  struct waits {
+    explicit waits(std::atomic<int>* n) noexcept : destroyed(n) {}
+    waits(waits&& o) noexcept : destroyed(std::exchange(o.destroyed, nullptr)) {}
+    ~waits() {
+      if (!destroyed) return;
+      CHECK(weft::rt::this_m()->outside_at.load(weft::rt::relaxed) == 0);
+      weft::sleep(1ms);
+      ++*destroyed;
+    }
+    std::atomic<int>* destroyed;
+  };
+  weft::run([] {
+    std::atomic<int> destroyed{0};
+    {
+      chan<waits> c{4};
+      for (int i = 0; i < 4; ++i) c.send(waits(&destroyed));
+    }
+    CHECK(destroyed == 4);
   });
 }
 

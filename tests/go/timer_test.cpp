@@ -11,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <limits>
+#include <malloc.h>
 #include <memory>
 #include <random>
 #include <stdexcept>
@@ -782,6 +783,24 @@ TEST_CASE("durations: those of odd periods do not overflow before their nanoseco
 }
 
 // --- after_func
+
+TEST_CASE("after_func: nothing is left of a call whose function cannot be copied") {
+  static int alive = 0;
+  struct alignas(64) not_copied {
+    not_copied() { ++alive; }
+    not_copied(const not_copied&) { throw std::runtime_error("no copy"); }
+    ~not_copied() { --alive; }
+    void operator()() const {}
+  };
+  weft::run([] {
+    const not_copied f;
+    auto in_use = [] { return ::mallinfo2().uordblks; };
+    const std::size_t before = in_use();
+    for (int i = 0; i < 1000; ++i) CHECK_THROWS_AS(weft::after_func(1ms, f), std::runtime_error);
+    CHECK(in_use() < before + 64 * 1024);
+  });
+  CHECK(alive == 0);
+}
 
 TEST_CASE("after_func: runs in a goroutine of its own, not early") {
   weft::run([] {

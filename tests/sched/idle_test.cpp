@@ -4,7 +4,8 @@
 //
 // Kills these mutants (tests/mutants): doze-*, comes-by-*, poller-no-second-look, pin-poller-does-not-look,
 // crumbs-end-the-doze, punctual-*, starve-ring-waits-empty, sysmon-helps-beside-dozer, help-nobody-follows,
-// help-follower-looks, poller-sysmon-is-not-told, poller-alarm-replaces-promise.
+// help-follower-looks, poller-sysmon-is-not-told, poller-alarm-replaces-promise,
+// poller-never-watched, poller-always-watched.
 
 #include "netpoll/netpoll.hpp"
 #include "sched/io.hpp"
@@ -375,11 +376,15 @@ TEST_CASE("poller: while the one who slept there runs a goroutine for long, anot
           weft::no_preemption alone;
           const rt::nanos in = sysmon_rings_at - rt::nanotime();
           CHECK((-5 * rt::second < in && in <= rt::millisecond));
-          return stay_until([] { return somebody_polls(); });
+          rt::sched.watch_poller_until.store(0, rt::relaxed);
+          bool found = stay_until([] { return somebody_polls(); });
+          CHECK(stay_until([] { return rt::sched.watch_poller_until.load(rt::relaxed) > rt::nanotime(); }));
+          return found;
         });
         auto waits = weft::spawn([&] { return weft::io::wait_readable(second[0]); });
         std::thread writer([&] {  // writes once all sleep
           std::this_thread::sleep_for(50ms);
+          rt::sched.watch_poller_until.store(rt::nanotime() + rt::second, rt::relaxed);
           (void)!::write(first[1], "x", 1);
         });
         CHECK(computes.join());
@@ -399,6 +404,9 @@ TEST_CASE("poller: the alarm for a look there does not replace that of a promise
     promise_meanwhile.due = rt::nanotime() + 3600 * rt::second;
     rt::sched.sysmon_polls.store(0, rt::relaxed);
     rt::sched.coarse_now.store(rt::nanotime(), rt::relaxed);
+    rt::have_sysmon_poll();
+    CHECK(sysmon_rings_at != rt::sched.sysmon_polls);  // it is not known to be of use
+    rt::sched.watch_poller_until.store(rt::nanotime() + rt::second, rt::relaxed);
     promise_meanwhile.beside = rt::this_m();
     rt::have_sysmon_poll();
     CHECK(sysmon_rings_at == promise_meanwhile.due);

@@ -4,7 +4,6 @@
 #include "runtime/clock.hpp"
 
 #include <cstdint>
-#include <utility>
 
 namespace weft::rt {
 
@@ -22,11 +21,17 @@ class thread_use {
   static constexpr nanos long_enough = 50 * millisecond;
   static constexpr nanos hardly_any = 64;
 
-  // `used`: the processor time that the thread had used at `now`; negative: unknown. Unknown until `long_enough` after
-  // the first look, or after the last one that told something.
+  // `used`: the processor time that the thread had used at `now`; negative: unknown.
+  void begin(nanos used, nanos now) noexcept {
+    used_ = used;
+    since_ = now;
+  }
+
+  // Unknown until `long_enough` after the beginning, or after the last look that told something.
   thread_does look(nanos used, nanos now) noexcept {
     if (used_ >= 0 && used >= 0 && now - since_ < long_enough) return thread_does::unknown;
-    const nanos before = std::exchange(used_, used), time = now - std::exchange(since_, now);
+    const nanos before = used_, time = now - since_;
+    begin(used, now);
     if (used < 0 || before < 0) return thread_does::unknown;
     return (used - before) * hardly_any >= time ? thread_does::compute : thread_does::sleep;
   }

@@ -68,9 +68,8 @@ void look_at_one_again(nanos now) noexcept {
     sched.detached.push_back(m);
     regained = m->regained;
   }
-  const int tid = m->tid.load(relaxed);  // the thread exists, as only sysmon joins threads
-  thread_does what = look_at_thread(tid);
-  if (what == thread_does::unknown) what = m->use.look(thread_time(tid), now);
+  // The thread exists, as only sysmon joins threads.
+  const thread_does what = look_at_thread(m->tid.load(relaxed), m->use, now);
   if (what == thread_does::unknown) return;
   const bool computes = what == thread_does::compute;
   lock_guard hold(sched.mutex);
@@ -124,8 +123,7 @@ void gate::begin_trial(nanos now, const defendant& d) noexcept {
   untried_ = 0;
   trial_began_ = now;
   time_before_ = thread_time(d.m->tid.load(relaxed));
-  use_ = {};
-  use_.look(time_before_, now);
+  use_.begin(time_before_, now);
   keeps_turn_ = keeps_turn_ || d.had_turn || withhold_turn();
   put_on_trial(d.kind);
 }
@@ -138,10 +136,9 @@ gate::verdict gate::judge(nanos now) noexcept {
     lock_guard hold(sched.mutex);
     if (m->regained != on_trial_.regained) return verdict::blocks;  // it came by, and may have ended since
   }
-  thread_does what = look_at_thread(m->tid.load(relaxed));
-  nanos time = thread_time(m->tid.load(relaxed));
-  if (what == thread_does::unknown) what = use_.look(time, now);
-  if (what == thread_does::sleep) return verdict::blocks;
+  const int tid = m->tid.load(relaxed);
+  if (look_at_thread(tid, use_, now) == thread_does::sleep) return verdict::blocks;
+  nanos time = thread_time(tid);
   if (time < 0 || time - time_before_ >= computes_for || now - trial_began_ >= longest_trial) return verdict::computes;
   return verdict::none_yet;
 }

@@ -273,7 +273,7 @@ bool take_from_running(P* p, std::uint64_t tick, nanos now, slice_end end, hog_w
   sched.detachments.fetch_add(1, relaxed);
   note_slice_used_up(p);
   const thread_does what = look_at_thread(m->tid.load(relaxed));
-  if (what == thread_does::unknown) m->use.look(thread_time(m->tid.load(relaxed)), now);
+  if (what == thread_does::unknown) m->use.begin(thread_time(m->tid.load(relaxed)), now);
   note_detached(m, what != thread_does::sleep);
   if (take_turn_away(p)) {
     r.newcomer = {m, m->regained, p->turn_kind, true};

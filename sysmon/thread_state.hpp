@@ -14,6 +14,12 @@ thread_does look_at_thread(int tid) noexcept;
 // Returns the processor time that the thread has used so far; negative: it cannot be looked at.
 nanos thread_time(int tid) noexcept;
 
+// The same, but a thread that cannot be looked at is judged by what it uses, after a while. `use` is that thread's.
+inline thread_does look_at_thread(int tid, thread_use& use, nanos now) noexcept {
+  const thread_does what = look_at_thread(tid);
+  return what == thread_does::unknown ? use.look(thread_time(tid), now) : what;
+}
+
 // Returns what the thread does: "computing", or its system call, such as "in clock_nanosleep". The text may be in
 // `buffer`.
 std::string_view describe_thread(int tid, char* buffer, std::size_t size) noexcept;

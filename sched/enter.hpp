@@ -77,6 +77,17 @@ inline M* try_enter_runtime() noexcept {
   return nullptr;
 }
 
+// As try_enter_runtime, but null also if the caller is inside already. So the depth is a constant on both sides, and
+// the next entry does not wait for what this exit stores: it predicts a branch (docs/adr/0056-words-under-the-lock.md).
+inline M* enter_from_user_code() noexcept {
+  M* m = this_m();
+  if (!m || m->depth.load(relaxed) != 0) return nullptr;
+  if (WEFT_LIKELY(announce_entry(m, 0))) return m;
+  m->depth.store(0, release);
+  return nullptr;
+}
+inline void leave_to_user_code(M* m) noexcept { m->depth.store(0, release); }
+
 // Returns the G of the caller, which runs on m, or of the calling foreign thread if m is null.
 inline G* current_g(const M* m) noexcept { return m ? m->g : this_thread()->g; }
 

@@ -133,10 +133,9 @@ WEFT_NOINLINE chan_status operate(chan_core* c, void* value, std::int64_t timeou
   return s;
 }
 
-// --- The fast paths of a goroutine. Either it must wait; or, for values that are a word, a waiter on the other side is
-// served; or nobody waits, and the buffer has room (send) or a value (receive). These functions make no call except as
-// their last instruction, and so save no registers (docs/adr/0010-jump-without-a-call.md). If something is in the way,
-// operate() starts over.
+// --- The fast paths of a goroutine: the operation is done at once, or it waits without a time limit. These functions
+// make no call except as their last instruction, and so save no registers (docs/adr/0010-jump-without-a-call.md). If
+// something is in the way, operate() starts over.
 
 template <const operation& op>
 WEFT_NOINLINE chan_status wake_and_leave(rt::M* m, waiter* w) noexcept {
@@ -145,9 +144,10 @@ WEFT_NOINLINE chan_status wake_and_leave(rt::M* m, waiter* w) noexcept {
   return chan_status::done;
 }
 
+// Called under the lock.
 template <const operation& op>
-WEFT_NOINLINE chan_status retry_slow(rt::M* m, chan_core* c, void* value, std::int64_t timeout, bool lock_wanted) {
-  if (lock_wanted) c->mutex.wake_sleeper();
+WEFT_NOINLINE chan_status retry_slow(rt::M* m, chan_core* c, void* value, std::int64_t timeout) {
+  c->mutex.release_lock();
   rt::leave_runtime(m);
   return operate<op>(c, value, timeout);
 }
@@ -156,7 +156,8 @@ WEFT_NOINLINE chan_status retry_slow(rt::M* m, chan_core* c, void* value, std::i
 template <const operation& op>
 WEFT_NOINLINE chan_status collide(rt::M* m, chan_core* c, void* value, std::int64_t timeout) {
   rt::count_collision(m);
-  return retry_slow<op>(m, c, value, timeout, false);
+  rt::leave_runtime(m);
+  return operate<op>(c, value, timeout);
 }
 
 // Called after the operation, when another thread sleeps waiting for the lock.
@@ -174,34 +175,48 @@ bool looks_ready(const chan_core* c) noexcept {
   return op.send ? c->looks_ready_to_send() : c->looks_ready_to_recv();
 }
 
-// Waits at once: the channel does not look ready, and it is not a timer's.
+// Called under the lock, after the operation. `served` is the waiter that it has served, if any.
 template <const operation& op>
-[[gnu::always_inline]] inline chan_status wait_fast(chan_core* c, void* value) {
-  rt::M* m = rt::try_enter_runtime();
-  if (WEFT_UNLIKELY(!m)) return operate<op>(c, value, wait_forever);
-  if (WEFT_UNLIKELY(!c->mutex.try_acquire_lock())) return collide<op>(m, c, value, wait_forever);
-  if (WEFT_UNLIKELY(looks_ready<op>(c) || c->closed.load(rt::relaxed))) {
-    return retry_slow<op>(m, c, value, wait_forever, c->mutex.give_back());
-  }
-  return wait(m, c, queue_of<op>(c), value, op.why);
-}
-
-template <const operation& op>
-chan_status operate_fast(chan_core* c, void* value, std::int64_t timeout) {
-  const bool ready = looks_ready<op>(c);
-  if (!ready && timeout == wait_forever) return wait_fast<op>(c, value);
-  rt::M* m = ready && c->words ? rt::try_enter_runtime() : nullptr;
-  if (!m) return operate<op>(c, value, timeout);
-  if (WEFT_UNLIKELY(!c->mutex.try_acquire_lock())) return collide<op>(m, c, value, timeout);
-  waiter* served = nullptr;
-  bool done = op.send ? c->send_word(value, &served) : c->recv_word(value, &served);
+[[gnu::always_inline]] inline chan_status unlock_and_leave(rt::M* m, chan_core* c, waiter* served) noexcept {
   bool lock_wanted = c->mutex.give_back();
-  if (WEFT_UNLIKELY(!done)) return retry_slow<op>(m, c, value, timeout, lock_wanted);
   rt::count_value(m);
   if (WEFT_UNLIKELY(lock_wanted)) return wake_both_and_leave<op>(m, c, served);
   if (served) return wake_and_leave<op>(m, served);
-  rt::leave_runtime(m);
+  rt::leave_to_user_code(m);
   return chan_status::done;
+}
+
+// Called under the lock: serves w, the first waiter on the other side. A function of its own, so that the use of the
+// buffer saves no registers for this.
+template <const operation& op>
+WEFT_NOINLINE chan_status serve_word(rt::M* m, chan_core* c, void* value, std::int64_t timeout, waiter* w) {
+  const bool done = op.send ? c->send_word_to(w, value) : c->recv_word_from(w, value);
+  if (!done) return retry_slow<op>(m, c, value, timeout);
+  return unlock_and_leave<op>(m, c, w);
+}
+
+// For values that are words. The operation is done at once in the frequent cases: a waiter on the other side is served;
+// or nobody waits, and the buffer has room (send) or a value (receive). In other cases, the result is what
+// otherwise(m) returns, which is called under the lock.
+template <const operation& op, class Otherwise>
+[[gnu::always_inline]] inline chan_status operate_on_word(chan_core* c, void* value, std::int64_t timeout,
+                                                          Otherwise otherwise) {
+  rt::M* m = rt::enter_from_user_code();
+  if (WEFT_UNLIKELY(!m)) return operate<op>(c, value, timeout);
+  if (WEFT_UNLIKELY(!c->mutex.try_acquire_lock())) return collide<op>(m, c, value, timeout);
+  waiter* first = nullptr;
+  if (op.send ? c->send_word(value, &first) : c->recv_word(value, &first)) return unlock_and_leave<op>(m, c, nullptr);
+  if (first) return serve_word<op>(m, c, value, timeout, first);
+  return otherwise(m);
+}
+
+// Called under the lock, when the operation could not be done at once.
+template <const operation& op>
+[[gnu::always_inline]] inline chan_status wait_unless_ready(rt::M* m, chan_core* c, void* value) {
+  if (WEFT_UNLIKELY(looks_ready<op>(c) || c->closed.load(rt::relaxed))) {
+    return retry_slow<op>(m, c, value, wait_forever);
+  }
+  return wait(m, c, queue_of<op>(c), value, op.why);
 }
 
 WEFT_NOINLINE chan_status recv_from_timer(chan_core* c, void* out, std::int64_t timeout) {
@@ -209,6 +224,30 @@ WEFT_NOINLINE chan_status recv_from_timer(chan_core* c, void* out, std::int64_t 
   return try_again_each(
       timeout, foreign_timer_look_again, [=](std::int64_t ns) { return operate<receiving>(c, out, ns); },
       [](chan_status s) { return s != chan_status::would_block; });
+}
+
+// For values that are not words, and those of timers.
+template <const operation& op>
+WEFT_NOINLINE chan_status operate_on_object(chan_core* c, void* value) {
+  if (!op.send && c->timer) return recv_from_timer(c, value, wait_forever);
+  if (looks_ready<op>(c)) return operate<op>(c, value, wait_forever);
+  rt::M* m = rt::try_enter_runtime();
+  if (WEFT_UNLIKELY(!m)) return operate<op>(c, value, wait_forever);
+  if (WEFT_UNLIKELY(!c->mutex.try_acquire_lock())) return collide<op>(m, c, value, wait_forever);
+  return wait_unless_ready<op>(m, c, value);
+}
+
+template <const operation& op>
+[[gnu::always_inline]] inline chan_status operate_fast(chan_core* c, void* value) {
+  if (WEFT_UNLIKELY(!c->words)) return operate_on_object<op>(c, value);
+  return operate_on_word<op>(c, value, wait_forever, [=](rt::M* m) { return wait_unless_ready<op>(m, c, value); });
+}
+
+// With a time limit, or without waiting.
+template <const operation& op>
+[[gnu::always_inline]] inline chan_status operate_fast_for(chan_core* c, void* value, std::int64_t timeout) {
+  if (!c->words || !looks_ready<op>(c)) return operate<op>(c, value, timeout);
+  return operate_on_word<op>(c, value, timeout, [=](rt::M* m) { return retry_slow<op>(m, c, value, timeout); });
 }
 
 }  // namespace
@@ -231,7 +270,7 @@ void chan_release(chan_core* c) noexcept {
   // reference finds that out by a load, without a locked instruction.
   if (c->references.load(rt::acquire) != 1 && c->references.fetch_sub(1, rt::acq_rel) != 1) return;
   if (c->timer) return timer_channel_gone(c);
-  for (; c->count.load(rt::relaxed) > 0; c->drop_head()) {
+  for (std::size_t n = c->count.load(rt::relaxed); n > 0; c->drop_head(n--)) {
     // Outside the runtime: a value's destructor may wait, and come back on another M (unlike chan_core::destroy's).
     if (c->elem.destroy) c->elem.destroy(c->slot_at(c->head));
   }
@@ -244,17 +283,29 @@ bool chan_send_would_block(const chan_core* c) noexcept {
   return (!c || c->send_would_block()) && !runtime_has_request();
 }
 
+chan_status chan_send(chan_core* c, void* value) {
+  if (WEFT_UNLIKELY(!c)) return wait_on_nil(rt::wait_reason::chan_send_nil, wait_forever);
+  return operate_fast<sending>(c, value);
+}
+
 chan_status chan_send(chan_core* c, void* value, std::int64_t timeout) {
   if (WEFT_UNLIKELY(!c)) return wait_on_nil(rt::wait_reason::chan_send_nil, timeout);
   if (timeout <= 0 && chan_send_would_block(c)) return chan_status::would_block;
-  return operate_fast<sending>(c, value, timeout);
+  if (timeout == wait_forever) return operate_fast<sending>(c, value);
+  return operate_fast_for<sending>(c, value, timeout);
+}
+
+chan_status chan_recv(chan_core* c, void* out) {
+  if (WEFT_UNLIKELY(!c)) return wait_on_nil(rt::wait_reason::chan_recv_nil, wait_forever);
+  return operate_fast<receiving>(c, out);
 }
 
 chan_status chan_recv(chan_core* c, void* out, std::int64_t timeout) {
   if (WEFT_UNLIKELY(!c)) return wait_on_nil(rt::wait_reason::chan_recv_nil, timeout);
   if (timeout <= 0 && c->recv_would_block() && !runtime_has_request()) return chan_status::would_block;
   if (WEFT_UNLIKELY(c->timer != nullptr)) return recv_from_timer(c, out, timeout);
-  return operate_fast<receiving>(c, out, timeout);
+  if (timeout == wait_forever) return operate_fast<receiving>(c, out);
+  return operate_fast_for<receiving>(c, out, timeout);
 }
 
 void chan_close(chan_core* c) {

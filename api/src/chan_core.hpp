@@ -164,22 +164,26 @@ class chan_core {
     rt::users_code_scope scope;
     elem.destroy(at);
   }
+  void belong_to(timer_core* t) noexcept {
+    timer = t;
+    words = false;
+  }
   std::byte* slot_at(std::size_t i) const noexcept { return buffer + i * stride; }
 
-  // Called under the lock:
-  std::byte* free_slot() const noexcept {
-    std::size_t at = head + count.load(rt::relaxed);
+  // Called under the lock. n: how many values are in the buffer.
+  std::byte* free_slot(std::size_t n) const noexcept {
+    std::size_t at = head + n;
     return slot_at(at >= capacity ? at - capacity : at);
   }
-  void push(void* value) noexcept {
-    move(free_slot(), value);
-    one_more();
+  void push(std::size_t n, void* value) noexcept {
+    move(free_slot(n), value);
+    one_more(n);
   }
-  void pop(void* out) noexcept {
+  void pop(std::size_t n, void* out) noexcept {
     std::byte* at = slot_at(head);
     move(out, at);
     destroy(at);
-    drop_head();
+    drop_head(n);
   }
   // Receives from a full buffer and refills it from a waiting sender. `count` does not change in between, so a look
   // without the lock never sees free room or, with a capacity of 1, an empty buffer.
@@ -193,21 +197,19 @@ class chan_core {
   void advance_head() noexcept {
     if (++head == capacity) head = 0;
   }
-  void drop_head() noexcept {
+  void drop_head(std::size_t n) noexcept {
     advance_head();
-    one_less();
+    one_less(n);
   }
   // The store that ends emptiness or fullness is seq_cst: "looks".
-  void one_more() noexcept {
-    std::size_t n = count.load(rt::relaxed);
+  void one_more(std::size_t n) noexcept {
     if (n == 0) {
       count.store(1, rt::seq_cst);
     } else {
       count.store(n + 1, rt::relaxed);
     }
   }
-  void one_less() noexcept {
-    std::size_t n = count.load(rt::relaxed);
+  void one_less(std::size_t n) noexcept {
     if (n == capacity) {
       count.store(n - 1, rt::seq_cst);
     } else {
@@ -225,8 +227,8 @@ class chan_core {
       *wake = w;
       return chan_status::done;
     }
-    if (count.load(rt::relaxed) < capacity) {
-      push(value);
+    if (std::size_t n = count.load(rt::relaxed); n < capacity) {
+      push(n, value);
       return chan_status::done;
     }
     return chan_status::would_block;
@@ -234,13 +236,13 @@ class chan_core {
 
   chan_status recv_now(void* out, waiter** wake) noexcept {
     if (WEFT_UNLIKELY(timer != nullptr)) timer_catch_up(this);
-    if (count.load(rt::relaxed) > 0) {
+    if (std::size_t n = count.load(rt::relaxed); n > 0) {
       if (waiter* w = senders.claim_first()) {
         pop_and_push(out, w->value);
         w->success = true;
         *wake = w;
       } else {
-        pop(out);
+        pop(n, out);
       }
       return chan_status::done;
     }
@@ -253,34 +255,40 @@ class chan_core {
     return closed.load(rt::relaxed) ? chan_status::closed : chan_status::would_block;
   }
 
-  // The same, for elements that are words and in the frequent cases only: a waiter on the other side is served; or
-  // nobody waits, and there is room (send) or a value (receive). False: the operation was not done.
-  bool send_word(const void* value, waiter** wake) noexcept {
+  // For elements that are words, and in the frequent cases only. If nobody waits on the other side, and there is room
+  // (send) or a value (receive), the operation is done. False: it was not done, and *first is set to the waiter on the
+  // other side that has to be served, if that is simple, too.
+  [[gnu::always_inline]] bool send_word(const void* value, waiter** first) noexcept {
     if (closed.load(rt::relaxed)) return false;
-    if (waiter* w = receivers.first()) {
-      if (!receivers.claim(w)) return false;
-      move_word(w->value, value);
-      w->success = true;
-      *wake = w;
-      return true;
-    }
-    if (count.load(rt::relaxed) >= capacity) return false;
-    move_word(free_slot(), value);
-    one_more();
+    const std::size_t n = count.load(rt::relaxed);
+    if ((*first = receivers.first()) || n >= capacity) return false;
+    move_word(free_slot(n), value);
+    one_more(n);
     return true;
   }
-  bool recv_word(void* out, waiter** wake) noexcept {
+  [[gnu::always_inline]] bool recv_word(void* out, waiter** first) noexcept {
+    const std::size_t n = count.load(rt::relaxed);
     waiter* w = senders.first();
-    if (count.load(rt::relaxed) > 0) {
-      if (w) return false;
-      move_word(out, slot_at(head));
-      drop_head();
-      return true;
+    if (n == 0) {
+      *first = w;
+      return false;
     }
-    if (!w || !senders.claim(w)) return false;
-    move_word(out, w->value);
-    w->success = true;
-    *wake = w;
+    if (w) return false;
+    move_word(out, slot_at(head));
+    drop_head(n);
+    return true;
+  }
+  // Serves that waiter. False: it has been served elsewhere meanwhile.
+  bool send_word_to(waiter* receiver, const void* value) noexcept {
+    if (!receivers.claim(receiver)) return false;
+    move_word(receiver->value, value);
+    receiver->success = true;
+    return true;
+  }
+  bool recv_word_from(waiter* sender, void* out) noexcept {
+    if (!senders.claim(sender)) return false;
+    move_word(out, sender->value);
+    sender->success = true;
     return true;
   }
 
@@ -312,7 +320,7 @@ class chan_core {
   rt::atomic<std::uint32_t> references{1};
   rt::goroutine_lock mutex{rt::lock_rank::channel};
   rt::atomic<bool> closed{false};
-  const bool words;             // moving an element copies a word, or nothing
+  bool words;                   // moving an element copies a word, or nothing; and `timer` is null
   timer_core* timer = nullptr;  // set for a timer or ticker, whose channel shows size and capacity 0
   const element elem;
   const std::size_t capacity;

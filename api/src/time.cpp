@@ -69,7 +69,7 @@ class timer_core {
  public:
   timer_core(std::int64_t ns, std::int64_t period_ns) noexcept
       : chan(element_of<time_point>, 1, sizeof(time_point), reinterpret_cast<std::byte*>(&slot)) {
-    chan.timer = this;
+    chan.belong_to(this);
     node.owner = this;
     node.dispose = [](rt::timer* t) noexcept { delete static_cast<heap_node*>(t)->owner; };
     set(ns, period_ns);
@@ -88,7 +88,7 @@ class timer_core {
     bool pending = unsent || chan.count.load(rt::relaxed) > 0;
     unsent = false;
     ++seq;
-    if (chan.count.load(rt::relaxed) > 0) chan.drop_head();
+    if (std::size_t n = chan.count.load(rt::relaxed); n > 0) chan.drop_head(n);
     return pending;
   }
 
@@ -182,7 +182,7 @@ void timer_catch_up(chan_core* c) noexcept {
   rt::nanos now = rt::nanotime();
   if (now < t->when.at) return;
   time_point value = t->take_due(now);
-  c->push(&value);  // the caller takes it at once
+  c->push(0, &value);  // the caller takes it at once
 }
 
 std::uint64_t timer_begin_wait(chan_core* c) {

@@ -129,7 +129,7 @@ class send_ops {
  public:
   // Waits for a receiver or for room in the buffer, then hands v over. Throws channel_closed.
   void send(T v) const {
-    if (chan_send(target(), std::addressof(v), wait_forever) == chan_status::closed) throw_channel_closed("send");
+    if (chan_send(target(), std::addressof(v)) == chan_status::closed) throw_channel_closed("send");
   }
 
   // Hands v over if that is possible at once. False: it is not, and v is untouched. The exception is a v of another
@@ -190,7 +190,7 @@ template <class Self>
 class send_ops<void, Self> {
  public:
   void send() const {
-    if (chan_send(target(), nullptr, wait_forever) == chan_status::closed) throw_channel_closed("send");
+    if (chan_send(target(), nullptr) == chan_status::closed) throw_channel_closed("send");
   }
   bool try_send() const { return send_within(dont_wait); }
   template <class Rep, class Period>
@@ -222,13 +222,16 @@ class recv_ops {
   // std::bad_alloc (time.hpp).
   std::optional<T> recv() const {
     slot<T> s;
-    if (chan_recv(target(), s.address(), wait_forever) != chan_status::done) return std::nullopt;
+    if (chan_recv(target(), s.address()) != chan_status::done) return std::nullopt;
     return s.take();
   }
 
   // Waits for a value and assigns it to v; a T that cannot be assigned takes the place of v. False: the channel is
   // closed and drained, and v is untouched. If the assignment throws, the value is gone, as in v = *recv().
-  bool recv(T& v) const { return recv_within(v, wait_forever) == recv_result::value; }
+  bool recv(T& v) const {
+    slot<T> s;
+    return take(chan_recv(target(), s.address()), s, v) == recv_result::value;
+  }
 
   // Takes a value into v if one is there. Otherwise v is untouched.
   recv_result try_recv(T& v) const { return recv_within(v, dont_wait); }
@@ -272,7 +275,7 @@ class recv_ops {
     std::optional<T>& value() const {
       if (is_due_) {
         slot<T> s;
-        if (chan_recv(from_->target(), s.address(), wait_forever) == chan_status::done) value_.emplace(s.take());
+        if (chan_recv(from_->target(), s.address()) == chan_status::done) value_.emplace(s.take());
         is_due_ = false;
       }
       return value_;
@@ -288,8 +291,10 @@ class recv_ops {
   chan_core* target() const noexcept { return static_cast<const chan_handle*>(static_cast<const Self*>(this))->core(); }
   recv_result recv_within(T& v, std::int64_t ns) const {
     slot<T> s;
-    recv_result r = to_recv_result(chan_recv(target(), s.address(), ns));
-    if (r == recv_result::value) {
+    return take(chan_recv(target(), s.address(), ns), s, v);
+  }
+  static recv_result take(chan_status how, slot<T>& s, T& v) {
+    if (how == chan_status::done) {
       if constexpr (std::is_move_assignable_v<T>) {
         v = s.take();
       } else {
@@ -297,7 +302,7 @@ class recv_ops {
         std::construct_at(std::addressof(v), s.take());
       }
     }
-    return r;
+    return to_recv_result(how);
   }
 };
 
@@ -305,7 +310,7 @@ template <class Self>
 class recv_ops<void, Self> {
  public:
   // Waits for a signal. True: one was received. False: the channel is closed and drained.
-  bool recv() const { return chan_recv(target(), nullptr, wait_forever) == chan_status::done; }
+  bool recv() const { return chan_recv(target(), nullptr) == chan_status::done; }
   recv_result try_recv() const { return to_recv_result(chan_recv(target(), nullptr, dont_wait)); }
   template <class Rep, class Period>
   recv_result recv_for(const std::chrono::duration<Rep, Period>& d) const {

@@ -1204,6 +1204,35 @@ TEST_CASE("chan: a context whose deadline passes says that it was the context's"
   });
 }
 
+namespace {
+
+// Sends a word to another channel whenever it is moved.
+struct announces_moves {
+  const chan<int>* to;
+  explicit announces_moves(const chan<int>& c) : to(&c) {}
+  announces_moves(announces_moves&& from) noexcept : to(from.to) { (void)to->try_send(1); }
+};
+
+}  // namespace
+
+// Inside the runtime the goroutine's P cannot be taken.
+TEST_CASE(
+    "chan: a value's move that uses another channel leaves the goroutine inside the runtime, and its end outside") {
+  weft::run(
+      [] {
+        chan<int> moves(100);
+        chan<announces_moves> c(1);
+        c.send(announces_moves(moves));
+        CHECK(moves.size() >= 1);
+        std::atomic<bool> other_ran = false;
+        weft::go([&] { other_ran = true; });
+        const auto give_up = clock::now() + late;
+        while (!other_ran && clock::now() < give_up) {}
+        CHECK(other_ran);
+      },
+      {.procs = 1});
+}
+
 TEST_CASE("chan: a capacity of any integer type") {
   int n = 3;
   const std::uint8_t m = 4;

@@ -88,9 +88,11 @@ WEFT_API void chan_release(chan_core* c) noexcept;
 
 // c may be null (a nil channel). `value` is moved from only if the result is `done`. `timeout` is in ns; the result is
 // `would_block` if it passed.
+WEFT_API chan_status chan_send(chan_core* c, void* value);  // waits for as long as it takes
 WEFT_API chan_status chan_send(chan_core* c, void* value, std::int64_t timeout);
 WEFT_API bool chan_send_would_block(const chan_core* c) noexcept;  // as of some instant during the call
 // Constructs the element at `out` only if the result is done.
+WEFT_API chan_status chan_recv(chan_core* c, void* out);
 WEFT_API chan_status chan_recv(chan_core* c, void* out, std::int64_t timeout);
 WEFT_API void chan_close(chan_core* c);  // throws channel_closed, std::logic_error
 WEFT_API std::size_t chan_size(const chan_core* c) noexcept;

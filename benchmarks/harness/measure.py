@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import subprocess
 import sys
 import time
@@ -41,34 +42,37 @@ def run_once(peer, workload, procs, scale, priority):
         lines = done.stderr.strip().splitlines()
         return {"error": f"exit status {done.returncode}" + (f": {lines[0]}" if lines else "")}
     try:
-        return json.loads(done.stdout)
+        result = json.loads(done.stdout)
     except ValueError:
-        return {"error": f"it printed no JSON: {done.stdout[:100]!r}"}
+        result = None
+    return result if isinstance(result, dict) else {"error": f"it printed no JSON object: {done.stdout[:100]!r}"}
 
 
-def plan(peers, known, workloads, procs):
-    """The runs of one round, those of one workload next to each other. `known`: the workloads that each peer has."""
-    return [
-        (peer, w, p)
-        for w in workloads
-        for p in procs
-        for peer in peers
-        if w in known[peer.name] and (peer.any_procs or p == 1)
-    ]
+def plan(peers, known, workloads, procs, number):
+    """The runs of round `number`, those of one workload next to each other. `known`: the workloads that each peer has.
+
+    The order of the peers differs from round to round and from workload to workload, but not from run to run. A program
+    finds the machine as the one before it left it, for example with memory that the host has just handed out. So none
+    should always come after the same one.
+    """
+    todo = []
+    for w in workloads:
+        for p in procs:
+            order = [peer for peer in peers if w in known[peer.name] and (peer.any_procs or p == 1)]
+            random.Random(f"{number} {w} {p}").shuffle(order)
+            todo += [(peer, w, p) for peer in order]
+    return todo
 
 
 def measure(peers, workloads, procs, scale, rounds, budget=None, priority=False):
     """Does all runs and returns them as dictionaries. Stops before a round that would exceed the budget, in seconds."""
     runs = []
-    known = {p.name: set(p.workloads()) for p in peers}
+    known = {p.name: p.workloads() for p in peers}
     gave_up = set()  # runs that failed, which are not tried again
     begin = time.monotonic()
     for number in range(1, rounds + 1):
         round_begin = time.monotonic()
-        # Each round begins with another peer. The first one finds the machine in a state that the others never see, for
-        # example with memory that nobody has used lately.
-        first = (number - 1) % len(peers)
-        todo = plan(peers[first:] + peers[:first], known, workloads, procs)
+        todo = plan(peers, known, workloads, procs, number)
         for i, (peer, workload, p) in enumerate(todo, 1):
             if (peer.name, workload, p) in gave_up:
                 continue

@@ -28,7 +28,7 @@ class Peer:
     any_procs: bool = True  # False: it uses one thread only, and is compared at one P
 
     def workloads(self):
-        return output([self.program, "list"]).split()
+        return set(output([self.program, "list"]).split())
 
 
 def output(command, **options):
@@ -69,7 +69,7 @@ def build_go():
 
 
 def build_tokio():
-    """Builds the program for Tokio. None if cargo is missing or cannot build it (too old, or without its crates)."""
+    """Builds the program for Tokio. None if cargo is not installed."""
     if not shutil.which("cargo"):
         return None
     # The program is built from a copy, since cargo keeps its lock file beside the sources.
@@ -77,11 +77,7 @@ def build_tokio():
     source = folder / "source"
     shutil.copytree(ROOT / "benchmarks" / "peers" / "tokio", source, dirs_exist_ok=True)
     env = os.environ | {"CARGO_TARGET_DIR": str(folder)}
-    try:
-        output(["cargo", "build", "--release", "--quiet"], cwd=source, env=env)
-    except Failure as e:
-        print(f"benchmarks: Tokio is left out\n{e}", file=sys.stderr)
-        return None
+    output(["cargo", "build", "--release", "--quiet"], cwd=source, env=env)
     lock = (source / "Cargo.lock").read_text()
     version = re.search(r'name = "tokio"\nversion = "([^"]*)"', lock)[1]
     rust = output(["rustc", "--version"]).split(" (")[0]
@@ -109,13 +105,25 @@ def source_of(build):
     return Path(json.loads((build / "meson-info" / "meson-info.json").read_text())["directories"]["source"])
 
 
-def all_peers(build):
+def all_peers(build, wanted=NAMES):
+    """The peers that are wanted and installed. One that cannot be built or does not start is left out, which is said."""
     build_cpp(build)
     programs = build / "benchmarks"
-    peers = [Peer("weft", programs / "weft-bench", commit(source_of(build))), build_go(), build_tokio()]
-    if (programs / "boost-fiber-bench").exists():
-        peers.append(Peer("boost.fiber", programs / "boost-fiber-bench", boost_version()))
-    peers.append(Peer("std::thread", programs / "std-thread-bench"))
-    if (programs / "limits-bench").exists():
-        peers.append(Peer("limit", programs / "limits-bench", "the bare machine", any_procs=False))
-    return [p for p in peers if p]
+    peers = [Peer("weft", programs / "weft-bench", commit(source_of(build)))]
+
+    def add(name, make):
+        if name not in wanted:
+            return
+        try:
+            peer = make()
+            if peer and peer.program.exists() and peer.workloads():
+                peers.append(peer)
+        except (Failure, OSError) as e:
+            print(f"benchmarks: {name} is left out\n{e}", file=sys.stderr)
+
+    add("go", build_go)
+    add("tokio", build_tokio)
+    add("boost.fiber", lambda: Peer("boost.fiber", programs / "boost-fiber-bench", boost_version()))
+    add("std::thread", lambda: Peer("std::thread", programs / "std-thread-bench"))
+    add("limit", lambda: Peer("limit", programs / "limits-bench", "the bare machine", any_procs=False))
+    return peers

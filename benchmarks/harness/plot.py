@@ -90,4 +90,6 @@ def legend(figure, axes, title):
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels()):
             seen.setdefault(label, handle)
+    if not seen:
+        return
     figure.legend(seen.values(), seen.keys(), title=title, loc="lower center", bbox_to_anchor=(0.5, 1), ncol=len(seen))

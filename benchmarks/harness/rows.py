@@ -55,6 +55,8 @@ def _exchange(workload, title, **target):
     ]
 
 
+LATENESS = "lateness and idling"
+
 ROWS = [
     *_group(
         "goroutines",
@@ -108,7 +110,7 @@ ROWS = [
         *(Row("reset" + at, f"one of {n} timers is set anew") for at, n in MANY.items()),
     ),
     *_group(
-        "lateness and idling",
+        LATENESS,
         Row("late_50us", "sleep 50 us: late, p50", metric="p50_ns", at_most=15e3),
         Row("late_50us", "sleep 50 us: late, p99", metric="p99_ns"),
         Row("late_200us", "sleep 200 us: late, p50", metric="p50_ns", at_most=15e3),
@@ -118,6 +120,7 @@ ROWS = [
         Row("late_1ms", "sleep 1 ms: CPU of each", metric="cpu_ns_per_op"),
         Row("late_5ms", "sleep 5 ms: late, p50", metric="p50_ns"),
         Row("late_5ms", "sleep 5 ms: late, p99", metric="p99_ns", at_most=60e3),
+        Row("late_5ms", "sleep 5 ms: CPU of each", metric="cpu_ns_per_op"),
         Row("hogs_sleep", "sleep 1 ms beside 8 hogs: late, p50", metric="p50_ns", at_most=0.5e6),
         Row("hogs_sleep", "sleep 1 ms beside 8 hogs: late, p99", metric="p99_ns", at_most=2e6),
         Row("hogs_sleep", "sleep 1 ms beside 8 hogs: late, max", metric="max_ns", at_most=10e6),

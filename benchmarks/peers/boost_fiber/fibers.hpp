@@ -13,8 +13,8 @@ namespace bench {
 
 // Starts a fiber on a stack of Boost.Fiber's default size (128 KiB).
 template <class F>
-boost::fibers::fiber start(F f) {
-  return boost::fibers::fiber(boost::fibers::launch::post, std::move(f));
+boost::fibers::fiber start(F f, boost::fibers::launch how = boost::fibers::launch::post) {
+  return boost::fibers::fiber(how, std::move(f));
 }
 
 // Starts a fiber on a small stack, for workloads with a great number of fibers.

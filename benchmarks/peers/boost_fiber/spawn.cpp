@@ -7,7 +7,7 @@ constexpr std::size_t batch = 1000;
 
 void spawn_join(bench::job& j) {
   j.measure(j.count(500'000), [](std::size_t n) {
-    for (std::size_t i = 0; i < n; ++i) bench::start([] {}).join();
+    for (std::size_t i = 0; i < n; ++i) bench::start([] {}, boost::fibers::launch::dispatch).join();
   });
 }
 
@@ -30,7 +30,7 @@ void spawn_batch(bench::job& j) {
 long fib(int n) {
   if (n < 2) return n;
   long left = 0;
-  auto child = bench::start([&left, n] { left = fib(n - 1); });
+  auto child = bench::start_small([&left, n] { left = fib(n - 1); });
   long right = fib(n - 2);
   child.join();
   return left + right;

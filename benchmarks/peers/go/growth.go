@@ -79,12 +79,12 @@ func ask(j *job, goroutines int) {
 }
 
 func resetTimers(j *job, timers int) {
-	random := rand.New(rand.NewSource(1))
 	all := farTimers(timers)
-	random.Shuffle(timers, func(a, b int) { all[a], all[b] = all[b], all[a] })
+	rand.New(rand.NewSource(1)).Shuffle(timers, func(a, b int) { all[a], all[b] = all[b], all[a] })
+	random := minstd(1)
 	j.measure(j.count(2_000_000, 1), func(n int) {
 		for i := 0; i < n; i++ {
-			all[i%timers].Reset(time.Hour + time.Duration(random.Intn(1_000_000))*time.Microsecond)
+			all[i%timers].Reset(random.far())
 		}
 	})
 	for _, t := range all {

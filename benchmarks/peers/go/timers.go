@@ -19,13 +19,25 @@ func onEachProc(j *job, n int, f func(n int)) {
 	wg.Wait()
 }
 
+// minstd is C++'s minstd_rand, which takes less time than a rand.Rand.
+type minstd uint64
+
+func (m *minstd) below(n int) int {
+	*m = *m * 48271 % 0x7fffffff
+	return int(uint64(*m) % uint64(n))
+}
+
+// far returns a time between an hour and an hour and a second.
+func (m *minstd) far() time.Duration {
+	return time.Hour + time.Duration(m.below(1_000_000))*time.Microsecond
+}
+
 // farTimers uses AfterFunc, since a timer with a channel need not be in the heap while nobody waits for it.
 func farTimers(n int) []*time.Timer {
-	random := rand.New(rand.NewSource(1))
+	random := minstd(1)
 	timers := make([]*time.Timer, 0, n)
 	for i := 0; i < n; i++ {
-		d := time.Hour + time.Duration(random.Intn(1_000_000))*time.Microsecond
-		timers = append(timers, time.AfterFunc(d, func() {}))
+		timers = append(timers, time.AfterFunc(random.far(), func() {}))
 	}
 	return timers
 }
@@ -171,9 +183,9 @@ func init() {
 		j.measureOnce(n, func() {
 			var wg sync.WaitGroup
 			wg.Add(n)
-			random := rand.New(rand.NewSource(3))
+			random := minstd(3)
 			for i := 0; i < n; i++ {
-				time.AfterFunc(time.Duration(random.Intn(1_000_000)), wg.Done)
+				time.AfterFunc(time.Duration(random.below(1_000_000)), wg.Done)
 			}
 			wg.Wait()
 		})

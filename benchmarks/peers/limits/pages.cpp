@@ -21,12 +21,6 @@ void touch(volatile char* pages, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) pages[i * page] = 1;
 }
 
-void sleep_1m(bench::job& j) {
-  std::size_t n = j.count_in_memory(1'000'000, page);
-  char* pages = map_pages(n);
-  j.measure_once(n, [=] { touch(pages, n); });
-}
-
 void wake_all(bench::job& j) {
   std::size_t n = j.count_in_memory(1'000'000, page);
   char* pages = map_pages(n);
@@ -38,7 +32,6 @@ void wake_all(bench::job& j) {
 
 const bench::workloads here{
     {"wake_all", wake_all},
-    {"sleep_1m", sleep_1m},
 };
 
 }  // namespace

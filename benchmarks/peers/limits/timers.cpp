@@ -1,4 +1,4 @@
-// What timers cannot do without: a look at the clock, an atomic operation on memory that is not in the cache, and a
+// What timers cannot do without: an atomic operation on memory that is not in the cache, a look at the clock, and a
 // sleep in the kernel for each instant at which something has to wake.
 #include <sys/prctl.h>
 #include <time.h>
@@ -12,13 +12,6 @@
 #include "benchmarks/support/bench.hpp"
 
 namespace {
-
-// Setting a timer to a time from now takes a look at the clock.
-void reset(bench::job& j) {
-  j.measure(j.count(5'000'000), [](std::size_t n) {
-    for (std::size_t i = 0; i < n; ++i) bench::keep(bench::now_ns());
-  });
-}
 
 struct alignas(64) timer {
   std::atomic<std::uint64_t> state{0};
@@ -67,7 +60,6 @@ const bench::workloads here{
     {"reset_10k", [](bench::job& j) { reset_among(j, 10'000); }},
     {"reset_100k", [](bench::job& j) { reset_among(j, 100'000); }},
     {"reset_1m", [](bench::job& j) { reset_among(j, 1'000'000); }},
-    {"timer_reset", reset},
     {"timer_stop_1m", stop_1m},
     {"sleepers", sleepers},
 };

@@ -40,6 +40,10 @@ async fn start_server() -> SocketAddr {
     address
 }
 
+fn is_complete(answer: &[u8]) -> bool {
+    answer.ends_with(BODY) && std::str::from_utf8(answer).is_ok_and(|text| text.contains("\r\n\r\n"))
+}
+
 async fn get(mut stream: TcpStream) -> TcpStream {
     stream.write_all(REQUEST).await.unwrap();
     let mut buffer = [0; 1024];
@@ -48,8 +52,7 @@ async fn get(mut stream: TcpStream) -> TcpStream {
         let n = stream.read(&mut buffer[have..]).await.unwrap();
         assert!(n > 0, "no answer");
         have += n;
-        let got = &buffer[..have];
-        if got.windows(4).any(|w| w == b"\r\n\r\n") && got.ends_with(BODY) {
+        if is_complete(&buffer[..have]) {
             return stream;
         }
     }

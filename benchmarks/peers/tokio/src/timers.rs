@@ -66,11 +66,15 @@ async fn reset(j: &mut Job) {
     }).await);
 }
 
+fn far(random: &mut Random) -> Duration {
+    HOUR + Duration::from_micros(random.below(1_000_000))
+}
+
 pub async fn far_timers(n: usize) -> Vec<Pin<Box<Sleep>>> {
     let mut random = Random(1);
     let mut timers = Vec::with_capacity(n);
     for _ in 0..n {
-        let mut timer = Box::pin(sleep(HOUR + Duration::from_micros(random.below(1_000_000))));
+        let mut timer = Box::pin(sleep(far(&mut random)));
         arm(timer.as_mut()).await;
         timers.push(timer);
     }
@@ -85,12 +89,21 @@ async fn add_1m(j: &mut Job) {
     j.stop(n);
 }
 
+/// The timers' memory is freed later, as in the other programs.
 async fn stop_1m(j: &mut Job) {
     let n = j.count(1_000_000, 1);
-    let mut timers = far_timers(n).await;
+    let mut random = Random(1);
+    let mut timers = Vec::with_capacity(n);
+    for _ in 0..n {
+        let mut timer = Box::pin(Some(sleep(far(&mut random))));
+        arm(timer.as_mut().as_pin_mut().unwrap()).await;
+        timers.push(timer);
+    }
     Random(2).shuffle(&mut timers);
     j.start();
-    timers.clear();
+    for timer in &mut timers {
+        timer.set(None);
+    }
     j.stop(n);
 }
 

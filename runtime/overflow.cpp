@@ -5,7 +5,9 @@
 #include "runtime/stack.hpp"
 #include "runtime/thread.hpp"
 
+#include <algorithm>
 #include <csignal>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -27,22 +29,19 @@ handler* all_known = nullptr;
 atomic<const handler*> newest{nullptr};  // partner: on_fault, also for `below`
 
 // A handler that the user installs during a run() has on_fault as its previous handler. When the next run() puts
-// on_fault back on top, each of the two is the other's previous handler. So a thread notes the fault that it handles,
-// and which handler has got it. If that handler calls on_fault for the same fault, the next handler below gets it.
-struct fault {
-  const void* context = nullptr;
-  const void* frame = nullptr;    // on_fault's frame
-  const handler* with = nullptr;  // not null while a handler is called
-};
-
+// on_fault back on top, each of the two is the other's previous handler. So a thread notes which handler has got the
+// fault that it handles, and marks the fault's context. If that handler calls on_fault for the same fault, the next
+// handler below gets it. A handler may also leave by a jump; then the next fault's context may lie at the same place,
+// but it has no mark.
+//
 // A signal handler is never suspended, so it stays on one thread, and uses the thread-local of that thread only.
-thread_local constinit fault in_hand __attribute__((tls_model("initial-exec")));
+thread_local constinit const handler* in_hand __attribute__((tls_model("initial-exec"))) = nullptr;
 
-// True if a handler that has got the fault calls on_fault for it. A handler may also have left by a jump; then the
-// context of the next fault may lie at the same place of the same stack, but the frame of on_fault is no deeper.
-bool is_passed_back(const void* context, const void* frame) noexcept {
-  return in_hand.context == context && frame < in_hand.frame;
+// The mark. The kernel sets uc_link to null when it makes a context, and does not read it.
+bool is_passed_back(const ucontext_t& context) noexcept {
+  return context.uc_link == reinterpret_cast<const ucontext_t*>(&in_hand);
 }
+void mark_passed(ucontext_t& context) noexcept { context.uc_link = reinterpret_cast<ucontext_t*>(&in_hand); }
 
 // Runs on the signal stack. Nothing is known about the heap: the goroutine may have been in malloc.
 void report_overflow(const G* g, void* context) noexcept {
@@ -78,6 +77,14 @@ bool is_in(const stack_t& stack, std::uintptr_t sp) noexcept {
   return (stack.ss_flags & SS_DISABLE) == 0 && sp - reinterpret_cast<std::uintptr_t>(stack.ss_sp) < stack.ss_size;
 }
 
+// True if the kernel found no room for the frame of a signal whose handler runs on the goroutine's own stack. It sends
+// a SIGSEGV instead, which belongs to no instruction.
+bool signal_found_no_room(const siginfo_t* info, const G* g, std::uintptr_t sp) noexcept {
+  constexpr std::size_t red_zone = 128, least = 4096;
+  const std::size_t frame = std::max<std::size_t>(::getauxval(AT_MINSIGSTKSZ), least) + red_zone;
+  return info->si_code == SI_KERNEL && sp - reinterpret_cast<std::uintptr_t>(g->own_stack->lo) < frame;
+}
+
 // Returns the goroutine of this thread if it ran beyond its stack: past a guard, or because it has none. The memory
 // that it met there belongs to another goroutine, so this is asked first.
 const G* goroutine_beyond_its_stack(const siginfo_t* info, const void* context) noexcept {
@@ -91,11 +98,19 @@ const G* goroutine_beyond_its_stack(const siginfo_t* info, const void* context) 
 #endif
   if (is_in(of.uc_stack, sp)) return nullptr;  // a signal handler's fault
   const void* touched = info->si_code > 0 ? info->si_addr : nullptr;
-  return stack_is_left(ts->g, sp, touched) ? ts->g : nullptr;
+  return stack_is_left(ts->g, sp, touched) || signal_found_no_room(info, ts->g, sp) ? ts->g : nullptr;
 }
 
 bool has(const struct sigaction& action, unsigned flag) noexcept {
   return (static_cast<unsigned>(action.sa_flags) & flag) != 0;
+}
+
+// From here on the signal ends the process: when on_fault returns, the instruction runs again and meets the same fault.
+// Where none does, because the signal was sent, or comes from the kernel itself, it is raised again; it is blocked
+// until on_fault returns.
+void end_by_default(int signal, const siginfo_t* info) noexcept {
+  ::signal(signal, SIG_DFL);
+  if (info->si_code <= 0 || info->si_code == SI_KERNEL) ::raise(signal);
 }
 
 // Calls a handler with the signal mask that the kernel would give it.
@@ -123,10 +138,9 @@ void pass_to(const handler* next, int signal, siginfo_t* info, void* context) {
   if (has(to, SA_SIGINFO)) {
     call(to, signal, info, context);
   } else if (to.sa_handler == SIG_DFL || to.sa_handler == SIG_IGN) {
-    const bool sent = info->si_code <= 0;  // by raise or kill, so no instruction runs again
+    const bool sent = info->si_code <= 0;
     if (sent && to.sa_handler == SIG_IGN) return;
-    ::sigaction(SIGSEGV, &to, nullptr);
-    if (sent) ::raise(signal);
+    end_by_default(signal, info);  // a fault cannot be ignored
   } else {
     call(to, signal, info, context);
   }
@@ -138,13 +152,14 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   if (owner) {
     const thread_state* ts = this_thread_or_null();
     ts && ts->g == owner ? report_overflow(owner, context) : report_stray_access(owner, context);
-    ::signal(SIGSEGV, SIG_DFL);  // the instruction runs again and the process dies of it
+    end_by_default(signal, info);
     return;
   }
-  const void* frame = __builtin_frame_address(0);
-  const fault outer = in_hand;
-  const handler* next = is_passed_back(context, frame) ? outer.with->below.load(acquire) : newest.load(acquire);
-  in_hand = {context, frame, next};
+  auto& of = *static_cast<ucontext_t*>(context);
+  const handler* outer = in_hand;
+  const handler* next = is_passed_back(of) ? outer->below.load(acquire) : newest.load(acquire);
+  in_hand = next;
+  mark_passed(of);
   pass_to(next, signal, info, context);
   in_hand = outer;
 }

@@ -13,15 +13,24 @@ namespace {
 constinit atomic<const G*> exiting{nullptr};
 constinit atomic<std::uint64_t> exits_in{0};  // the run() in which `exiting` has called exit(); 0: nobody has
 
+// `by` is null if a plain thread ends the process.
+void note_exit(const G* by) noexcept {
+  exiting.store(by, relaxed);
+  exits_in.store(present_run(), release);  // for `exiting`
+}
+
 struct exit_watch {
   ~exit_watch() {
     const M* m = this_m();
-    if (!m || m->g->kind != g_kind::goroutine) return;
-    exiting.store(m->g, relaxed);
-    exits_in.store(present_run(), release);  // for `exiting`
+    if (m && m->g->kind == g_kind::goroutine) note_exit(m->g);
   }
   void touch() const noexcept {}
 };
+
+// Called by exit(), which a goroutine or a plain thread has called, or main() by returning.
+void process_ends() noexcept {
+  if (exits_in.load(relaxed) != present_run()) note_exit(nullptr);
+}
 
 }  // namespace
 
@@ -30,6 +39,9 @@ void watch_for_exit() noexcept {
   void* volatile room = std::malloc(4096);
   if (!room) return;
   std::free(room);
+  static const int registered =
+      std::atexit(process_ends);  // if it cannot be, only the exit() of a goroutine is noticed
+  (void)registered;
   static thread_local const exit_watch watch;
   watch.touch();
 }

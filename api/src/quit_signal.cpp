@@ -54,7 +54,11 @@ quit_signal_scope::quit_signal_scope(bool wanted) noexcept : wanted_(wanted) {
 quit_signal_scope::~quit_signal_scope() {
   if (!wanted_) return;
   std::lock_guard hold(installed.mutex);
-  if (--installed.scopes == 0) io::set_action_beneath_channels(SIGQUIT, installed.before, nullptr);
+  if (--installed.scopes != 0) return;
+  struct sigaction present {};
+  io::set_action_beneath_channels(SIGQUIT, installed.before, &present);
+  // The program has installed a handler of its own meanwhile.
+  if (present.sa_handler != on_quit) io::set_action_beneath_channels(SIGQUIT, present, nullptr);
 }
 
 }  // namespace weft::detail

@@ -67,6 +67,7 @@ struct main_goroutine {
       throw;  // the other goroutines go on, and run() does not return because of this
     } catch (...) {
       thrown = std::current_exception();
+      if (!thrown) rt::fatal("goroutine {}: main ends with an exception that is not C++'s", rt::this_thread()->g->id);
     }
     // The process then ends with the value that exit() was given (process_exit.hpp).
     if (rt::process_exits()) {

@@ -128,8 +128,9 @@ class unhandled_type final : public std::type_info {
     const bool is_forced = *type == typeid(abi::__forced_unwind);
     if (rt::process_exits() && !is_forced) return true;
     report_uncaught(type, what_of(type, *object), thrown_at::in_this_stack);
-    // pthread_exit() and pthread_cancel() do not look for a handler, and would end a thread of the runtime.
-    if (is_forced) std::terminate();
+    // pthread_exit() and pthread_cancel() do not look for a handler, and would end a thread of the runtime. Who throws
+    // in another language may go on if nobody catches that.
+    if (is_forced || *type == typeid(abi::__foreign_exception)) std::terminate();
     return false;
   }
 };
@@ -146,7 +147,9 @@ unhandled::~unhandled() = default;
 
 namespace {
 
+// e is null if the exception is of another language.
 void report_exception(const std::exception_ptr& e, thrown_at where, const rt::G* left = nullptr) noexcept {
+  if (!e) return report_uncaught(nullptr, "an exception of another language", where, left);
   try {
     std::rethrow_exception(e);
   } catch (const std::exception& x) {
@@ -188,6 +191,7 @@ terminate_watch::~terminate_watch() {
 void die_of_exception(const std::exception_ptr& e, const rt::G* left) noexcept {
   if (rt::process_exits()) return;
   report_exception(e, thrown_at::elsewhere, left);
+  if (!e) std::terminate();
   // The user's terminate handler finds the exception as the current one.
   try {
     std::rethrow_exception(e);

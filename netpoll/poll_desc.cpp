@@ -34,9 +34,9 @@ void publish(poll_desc* pd, bool closing) noexcept {
   if (closing) bits |= poll_desc::closing;
   if (pd->read.deadline.load(relaxed) < 0) bits |= poll_desc::read_passed;
   if (pd->write.deadline.load(relaxed) < 0) bits |= poll_desc::write_passed;
-  // seq_cst: Go's "publishInfo". A goroutine stores its poll word and then reads info (prepare_wait). A thread that
-  // closes the descriptor, or whose deadline timer fires, stores info and then looks at the poll word. At least one of
-  // the two sees the other.
+  // seq_cst: Go's "publishInfo". A goroutine stores its poll word and then reads info (poll_prepare_wait). A thread
+  // that closes the descriptor, or whose deadline timer fires, stores info and then looks at the poll word. At least
+  // one of the two sees the other.
   pd->info.store(bits, seq_cst);
 }
 

@@ -8,23 +8,23 @@
 //   G*      that goroutine sleeps
 //
 //   from      to       by                                                       then
-//   nil       wait     the goroutine, prepare_wait
-//   ready     nil      the goroutine, prepare_wait                              it does not sleep
+//   nil       wait     the goroutine, poll_prepare_wait
+//   ready     nil      the goroutine, poll_prepare_wait                         it does not sleep
 //   wait      G*       the goroutine's commit step, after it left its stack     it sleeps
 //   wait      ready    the poller, or poll_try_again                            the commit fails, it goes on
 //   wait      nil      a deadline or close                                      the same
 //   G*        ready    the poller, or poll_try_again                            they ready the G
 //   G*        nil      a deadline or close                                      they ready the G
 //   nil       ready    the poller, or poll_try_again
-//   ready     nil      the goroutine: poll_reset, before it tries; finish_wait, after the poller has woken it
-//   wait      nil      the goroutine, in prepare_wait: it is closed, or too late, already
+//   ready     nil      the goroutine: poll_reset, before it tries; poll_finish_wait, after the poller has woken it
+//   wait      nil      the goroutine, in poll_prepare_wait: it is closed, or too late, already
 //
 // One goroutine waits per direction; others take turns above (api/src/net).
 //
 // Deadlines: a timer each, made when one is first set, with a sequence number that grows whenever the deadline is set
 // or the descriptor is closed; a timer that fires with an old number is stale and does nothing.
 //
-// `info` is one word published for lock-free readers (prepare_wait): closing, read deadline passed, write
+// `info` is one word published for lock-free readers (poll_prepare_wait): closing, read deadline passed, write
 // deadline passed, and the event tag. It is written under the descriptor's lock.
 //
 // Memory: descriptors and their timers are never freed and never become anything else, so a stale event may look at

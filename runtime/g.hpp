@@ -89,8 +89,8 @@ inline constexpr std::uint8_t tied = locked_to_thread | pinned_to_thread;
 inline constexpr std::uint8_t for_dispatcher = tied | timed;
 }  // namespace mark
 
-// Five cache lines. A goroutine that only runs uses the first three. Each further line would have to come from another processor's cache for a goroutine that was stolen, or from memory for one of a
-// million goroutines.
+// Five cache lines. A goroutine that only runs uses the first three. Each further line would have to come from another
+// processor's cache for a goroutine that was stolen, or from memory for one of a million goroutines.
 struct alignas(64) G {
   // --- the switch: owned by whoever owns the stack
   void* context = nullptr;  // where the suspended goroutine goes on (jump.hpp); null: it has not begun

@@ -2,13 +2,15 @@
 // Go's runtime.note.
 #pragma once
 
+#include "runtime/fatal.hpp"
 #include "runtime/futex.hpp"
 
 namespace weft::rt {
 
-// Wakes the sleeper of one note at the end of its scope, if one was given to it (note::wakeup). Declared before a
-// lock_guard, it makes the system call when the lock is free again. The note and its sleeper may be gone by then: the
-// sleeper may have seen the word that was written under the lock, and the system call only looks up an address.
+// Wakes the sleeper of one note, and no more, at the end of its scope, if one was given to it (note::wakeup). Declared
+// before a lock_guard, it makes the system call when the lock is free again. The note and its sleeper may be gone by
+// then: the sleeper may have seen the word that was written under the lock, and the system call only looks up an
+// address.
 class late_wakeup {
  public:
   late_wakeup() noexcept = default;
@@ -34,6 +36,7 @@ class note {
     futex_wake(&word_, 1);
   }
   void wakeup(late_wakeup& rest) noexcept {
+    WEFT_CHECK(!rest.word_, "a late_wakeup is given a second note");
     word_.store(1, seq_cst);
     rest.word_ = &word_;
   }

@@ -87,7 +87,7 @@ bool is_only_p() noexcept { return sched.procs.load(relaxed) == 1; }
 
 // --- under sched.mutex
 
-void all_are_aware() noexcept {
+void declare_all_aware() noexcept {
   sched.somebody_unaware.store(false, relaxed);
   P* p = sched.alone_p.load(relaxed);
   // release: a thread that reads null here sees what was made ready plainly (S2b). If a plain thread came, that ended
@@ -116,11 +116,11 @@ bool is_outside(const M* m) noexcept {
 // Called after C1: does C2, and notes the M that must be waited for. If p's owner itself is the caller, it is between
 // two plain uses.
 void look_who_is_unaware(P* p) noexcept {
-  if (p == p_of(this_m())) return all_are_aware();
+  if (p == p_of(this_m())) return declare_all_aware();
   heavy_barrier();  // C2
   // acquire: if the M has given its P up, or is outside the runtime, its plain uses came before that.
   const M* m = p->m.load(acquire);
-  if (!m || is_outside(m)) return all_are_aware();
+  if (!m || is_outside(m)) return declare_all_aware();
   sched.unaware = {p, m, dispatches(p)};
   sched.somebody_unaware.store(true, relaxed);
 }
@@ -144,7 +144,7 @@ void others_come() noexcept {
 }
 
 void says_it_is_aware(const M* m) noexcept {
-  if (m && sched.somebody_unaware.load(relaxed) && sched.unaware.m == m) all_are_aware();
+  if (m && sched.somebody_unaware.load(relaxed) && sched.unaware.m == m) declare_all_aware();
 }
 
 // ---
@@ -158,7 +158,7 @@ WEFT_NOINLINE void wait_for_who_is_unaware(const M* m) noexcept {
       lock_guard hold(sched.mutex);
       says_it_is_aware(m);  // m may be the one that held that P
       if (!sched.somebody_unaware.load(relaxed)) return;
-      if (!is_still_unaware()) return all_are_aware();
+      if (!is_still_unaware()) return declare_all_aware();
       if (m && sched.shutting_down.load(relaxed)) return;
     }
     if (looks < looks_in_a_row) {
@@ -216,7 +216,7 @@ void may_be_alone_again() noexcept {
 void begin_alone(std::uint32_t procs) noexcept {
   lock_guard hold(sched.mutex);
   if (P* p = sched.alone_p.load(relaxed)) end(p);
-  all_are_aware();
+  declare_all_aware();
   if (procs == 1) begin(sched.all_ps[0].load(relaxed));
 }
 

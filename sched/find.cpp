@@ -26,7 +26,7 @@ namespace weft::rt {
 
 namespace {
 
-constexpr int looks_before_stealing = 16;
+constexpr int polls_before_stealing = 16;
 constexpr nanos refill_every = 10 * microsecond;  // between two refills of the run queue, while timers are due
 
 // Runs the due timers of idle Ps. While out of threads (start_new_m), an idle P may never get an M, and the Ms that
@@ -71,7 +71,9 @@ g_list poll_once(nanos now, nanos last) noexcept {
 }
 
 // Polls now and then while there is other work, however long that goes on. The first goroutine that is woken runs now,
-// if it may pass the others, and either the ring is empty, or it is the only one: the rest go to the ring's end.
+// if it may pass the others, and either the ring is empty, or it is the only one: the rest go to the ring's end. Half
+// of look_every: with all of it, a look that comes just before that time has passed would put the poll off to the next
+// look, so that two polls would be nearly twice look_every apart.
 G* poll_while_busy(P* p, nanos now) noexcept {
   nanos last;
   if (!may_poll(now, look_every / 2, &last)) return nullptr;
@@ -200,18 +202,18 @@ G* take_own(M* m, P* p, bool ran_timer, nanos now, place* from) noexcept {
 }
 
 // Takes from the sources that all Ps share. What has come to the poller can be had for a look, while a sleep in the
-// poller would cost this M its P, and a wake-up of the next M. After `looks_before_stealing` looks in a row the M
+// poller would cost this M its P, and a wake-up of the next M. After `polls_before_stealing` polls in a row the M
 // steals instead, so that the queues of the other Ps are not forgotten.
 G* take_shared(M* m, P* p, nanos* now) noexcept {
   judge_last_theft(m, p);
   if (G* g = global_one(p, 0)) return g;
   if (G* g = take_newcomer(p)) return g;
   if (*now == 0) *now = nanotime();
-  if (m->looks < looks_before_stealing) {
-    ++m->looks;
+  if (m->polls_in_a_row < polls_before_stealing) {
+    ++m->polls_in_a_row;
     if (G* g = poll_before_stealing(m, p, *now)) return g;
   }
-  m->looks = 0;
+  m->polls_in_a_row = 0;
   return nullptr;
 }
 

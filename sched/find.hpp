@@ -7,7 +7,9 @@
 
 namespace weft::rt {
 
-inline constexpr nanos look_every = 100 * microsecond;  // between two looks into the poller, while there is local work
+// How long an M with local work leaves timers and the poller alone at most. Also how long a dozer expects an M without
+// work that found something in the poller to look there again (doze.cpp).
+inline constexpr nanos look_every = 100 * microsecond;
 
 // Where a goroutine was found.
 enum class place : std::uint8_t {

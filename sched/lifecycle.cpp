@@ -104,10 +104,12 @@ void show_all_to_leak_sanitizer() noexcept {
       nullptr);
 }
 
-// Resets the scheduler at the beginning of a run(). Two counts outlive a run() and stay: `spinning`, since a thread
-// that comes late may still be counted in it (start_new_m), except that the count of an M that was left behind with its
-// promise is taken off (burst.cpp); and foreign_poll_waiters, which counts plain threads. In the child of a fork() they
-// are reset as well.
+// Resets, at the beginning of a run(), what tells of one run() only. What tells of the process stays, such as counters,
+// the next numbers of Ms and Gs, the threads that were left behind or are to be joined, and what the program has
+// registered (external_sources, tick_hook). So do two numbers of waiting or searching threads: `spinning`, since a
+// thread that comes late may still be counted in it (start_new_m), except that the count of an M that was left behind
+// with its promise is taken off (burst.cpp); and foreign_poll_waiters, which counts plain threads. In the child of a
+// fork(), what tells of its parent's threads is reset as well.
 void reset() noexcept {
   lock_guard hold(sched.mutex);
   sched.global.clear();

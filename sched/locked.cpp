@@ -16,7 +16,9 @@
 //
 // The untied M may itself run a goroutine that computes or blocks, and there may be no other thread to be had
 // (start_new_m). Then nobody picks a locked goroutine from its queue, although its thread waits for it and a P idles.
-// sysmon brings the three together (start_some_locked_m).
+// sysmon brings the three together (start_some_locked_m). It does so only for a goroutine that is queued. While out of
+// threads, the timers of idle Ps are run by untied Ms only, so if the last of these blocks, a locked goroutine's sleep
+// does not end until that M is back.
 
 #include "sched/locked.hpp"
 

@@ -70,7 +70,8 @@ struct alignas(cache_line) M : thread_state {
   P* syscall_p = nullptr;        // this M: the P it left behind
   atomic<bool> spinning{false};  // this M; the thread that wakes or starts it
 
-  G* picked = nullptr;           // to run next: the fast path took it and may not run it, or it came with the P
+  // To run next: the fast path took it and may not run it, or a yield stole it, or it came with the P.
+  G* picked = nullptr;
   atomic<G*> locked_g{nullptr};  // this M: lock_os_thread
 
   std::uint32_t pins = 0;         // this M, and sched while it idles: goroutines that are pinned to it
@@ -91,7 +92,7 @@ struct alignas(cache_line) M : thread_state {
   bool leaves = false;        // this M: its thread ends, as it idled for long, or as its locked goroutine has ended
   bool changed = false;       // this M: a goroutine that was tied to it may have changed its thread for good
   bool begins_idle = false;   // set before its thread starts
-  int looks = 0;              // this M: how often it found work in the poller since it last stole (find.cpp)
+  int polls_in_a_row = 0;     // this M: the last ones, each of which gave it a goroutine (find.cpp)
 
   theft last_theft;                  // this M
   std::uint64_t theft_takes_x8 = 0;  // this M: the time of a theft, times 8, in cpu_ticks, a running average

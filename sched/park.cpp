@@ -161,7 +161,7 @@ void commit_timed(G* g, void* arg) noexcept {
 }
 
 // A lock of weft's may be held, and a goroutine that wants it would never get to run.
-[[noreturn]] WEFT_NOINLINE void waits_inside(const G* g) noexcept {
+[[noreturn]] WEFT_NOINLINE void fatal_wait_inside(const G* g) noexcept {
   fatal(
       "goroutine {} waits inside an operation of weft: a move constructor, a conversion or a destructor of a channel's "
       "values may not wait",
@@ -178,7 +178,7 @@ M* park(M* m, after_switch commit, void* arg, wait_reason why) noexcept {
     park_foreign(g, commit, arg, forever);
     return nullptr;
   }
-  if (WEFT_UNLIKELY(m->depth.load(relaxed) != 1)) waits_inside(g);
+  if (WEFT_UNLIKELY(m->depth.load(relaxed) != 1)) fatal_wait_inside(g);
   P* p = m->p.load(relaxed);
   p->count.parks[static_cast<std::size_t>(why)].add();
   g->wait_since.store(sched.coarse_now.load(relaxed), relaxed);
@@ -364,7 +364,7 @@ M* thread_gives_way(M* m) noexcept {
 M* yield_now(M* m) noexcept {
   G* g = m->g;
   P* p = m->p.load(relaxed);
-  if (WEFT_UNLIKELY(m->depth.load(relaxed) != 1)) waits_inside(g);
+  if (WEFT_UNLIKELY(m->depth.load(relaxed) != 1)) fatal_wait_inside(g);
   p->count.yields.add();
   if (WEFT_UNLIKELY(stack_canaries_in_use())) stack_check_canary(g);
   if (WEFT_UNLIKELY(must_visit_scheduler(m, p))) {
@@ -415,7 +415,8 @@ last_step end_goroutine() noexcept {
   if (next && !next->context) {
     // The next goroutine can begin on this stack, where the present one ends, without a switch, if it needs no stack of
     // its own.
-    if (!next->own_stack && g->own_stack->origin == sched.default_stacks.load(relaxed) && !measuring_stacks.load(relaxed)) {
+    if (!next->own_stack && g->own_stack->origin == sched.default_stacks.load(relaxed) &&
+        !measuring_stacks.load(relaxed)) {
       begin_in_place(m, g, next);
       recycle(p, g);
       leave_runtime(m);

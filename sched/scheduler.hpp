@@ -55,7 +55,8 @@ struct scheduler {
   scheduler_options options;
   sigset_t signal_mask{};  // every M's, whichever thread starts it: the mask of run()'s caller, without SIGSEGV
 
-  // Read by every dispatch, written seldom.
+  // Read when an M goes by its scheduler's loop, and by some calls; written seldom. The fast way from goroutine to
+  // goroutine (next_local, park.cpp) reads none of it, except for default_stacks when one ends.
   alignas(cache_line) atomic<bool> world_stopping{false};
   atomic<bool> shutting_down{false};
   atomic<bool> running{false};
@@ -85,8 +86,9 @@ struct scheduler {
   atomic<M*> dozer{nullptr};  // the thread that swaps it for null wakes that M (doze.cpp)
   // If this is the dozer: it wants to see what one P does alone, or has seen that this is enough (find.cpp: leaves).
   atomic<const M*> all_leave_to{nullptr};
-  atomic<bool> help_wanted{false};     // wakep was called for work since the dozer fell asleep
-  atomic<bool> out_of_threads{false};  // a P idles because no thread was to be had for it; written under mutex
+  atomic<std::uint64_t> next_trial_of_all{0};  // in cpu_ticks; written by any M (help_trial.cpp)
+  atomic<bool> help_wanted{false};             // wakep was called for work since the dozer fell asleep
+  atomic<bool> out_of_threads{false};          // a P idles because no thread was to be had for it; written under mutex
   atomic<bool> m_wanted{false};     // sysmon is to start an M, as the thread that wanted one may not; set under mutex
   atomic<nanos> thread_refused{0};  // when the system last refused a thread, or 0 if it has given one since
 
@@ -124,8 +126,7 @@ struct scheduler {
   P* idle_p_list = nullptr;
   // The size of the global queue when an M last gave its P up; written under mutex. The dozer reads it.
   atomic<std::uint32_t> left_in_global{0};
-  atomic<std::uint64_t> next_trial_of_all{0};  // in cpu_ticks (help_trial.cpp)
-  atomic<std::uint64_t> ps_taken{0};           // how many Ps were taken from that list; written under mutex
+  atomic<std::uint64_t> ps_taken{0};  // how many Ps were taken from that list; written under mutex
   // If somebody_unaware: the M that held p when another P was taken, and that may still think it is alone (alone.cpp).
   struct {
     const P* p = nullptr;

@@ -237,14 +237,13 @@ WEFT_NOINLINE void commit_slow(M* m, G* g) noexcept {
   help h = help::now;
   if (p) {
     g->set_state(g_state::idle, g_state::runnable);
-    time_one_in_64(g, g->is_system() ? 1 : p->count.spawned.add());
+    if (!g->is_system()) time_one_in_64(g, p->count.spawned.add());
     h = runqput_next(p, g);  // A1
   } else {
     lock_guard hold(sched.mutex);
     if (is_over(g->run)) return abandon(g);
     g->set_state(g_state::idle, g_state::runnable);
-    if (!g->is_system()) sched.foreign_spawned.fetch_add(1, relaxed);
-    time_one_in_64(g, sched.foreign_spawned.load(relaxed));
+    if (!g->is_system()) time_one_in_64(g, sched.foreign_spawned.fetch_add(1, relaxed) + 1);
     global_put(g);
   }
   wake_for_work(p, h);  // A2

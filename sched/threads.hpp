@@ -33,9 +33,9 @@ bool wake_some_idle_m(P* p, bool spinning, late_wakeup& rest) noexcept;
 P* idle_p_to_go_on(const M* m) noexcept;
 // While out of threads: takes an idle P for an M that would sleep otherwise, or for m. Null, false: there is none.
 P* p_for_want_of_thread() noexcept;
+bool take_p_for_want_of_thread(M* m) noexcept;
 // Has sysmon start an M, if one is still wanted then.
 void want_m_from_sysmon() noexcept;
-bool take_p_for_want_of_thread(M* m) noexcept;
 
 // An M is gone when it has left the scheduler's loop. Its thread ends then, after the destructors of the program's
 // thread_locals, which may take long, or wait for other goroutines.

@@ -5,9 +5,10 @@
 
 namespace weft::rt {
 
-// Called inside the runtime. Stops all Ps, the caller's included. False: some Ps still run, and the deadline has passed
-// or, without a deadline, the run() ends.
-bool stop_the_world(nanos deadline = forever) noexcept;
+// Called inside the runtime. Stops all Ps, the caller's included. False: some Ps still run. With a deadline, it has
+// passed, and the caller has to start the others again (start_the_world). Without one, the run() ends: no P is started
+// again, and the caller has to take back world_stopping and the status of its own P (acquire_world).
+[[nodiscard]] bool stop_the_world(nanos deadline = forever) noexcept;
 void start_the_world() noexcept;
 void stop_for_the_world(M* m) noexcept;  // called by m between goroutines: stops m's P
 

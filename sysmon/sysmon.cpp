@@ -391,7 +391,7 @@ nanos next_round(nanos now, nanos interval, const retaken& last) noexcept {
   flush_stdout();
   print_error("SIGQUIT: quit\n\n");
   while (!sched.world.try_acquire_lock() && nanotime() < deadline) nanosleep(&a_moment, nullptr);
-  stop_the_world(deadline);
+  (void)stop_the_world(deadline);  // the dump leaves out the stacks of what still runs
   dump_goroutines(STDERR_FILENO, dump_of::all_goroutines, names::demangled);
   _exit(2);
 }

@@ -660,7 +660,7 @@ void stop_twice(simulation& s) {
   namespace rt = weft::rt;
   if (!rt::sched.running.load(rt::relaxed) || !rt::sched.world.try_acquire_lock()) return;
   for (int i = 0; i < 2; ++i) {
-    rt::stop_the_world(rt::nanotime() + s.up_to(20 * microsecond));
+    (void)rt::stop_the_world(rt::nanotime() + s.up_to(20 * microsecond));  // started again either way
     {
       rt::lock_guard hold(rt::sched.mutex);
       const bool ends = rt::sched.shutting_down.load(rt::relaxed) || !rt::sched.world_stopping.load(rt::relaxed);

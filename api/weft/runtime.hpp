@@ -33,7 +33,8 @@ struct options {
   std::size_t stack_size = 256 * 1024;
   // How many threads the runtime may start. While all of them are blocked, the goroutines wait; the runtime says so on
   // stderr, once. Up to this many goroutines may be tied to their threads at once (lock_os_thread); one more thread
-  // then serves the other goroutines.
+  // then serves the other goroutines. If that many threads run and those to which no goroutine is tied all block,
+  // nobody sees to timers: a tied goroutine's sleep, too, ends only when one of these threads is back.
   unsigned max_threads = 10000;
   // How often the runtime does its housekeeping, such as giving back the memory of free stacks. Less than 1 ms counts
   // as 1 ms.
@@ -45,7 +46,8 @@ struct options {
   // SIGQUIT prints every goroutine and exits with code 2, unless an io::signal_channel receives it. False: the signal's
   // disposition is untouched.
   bool sigquit_dump = true;
-  // How long run() waits, after main has returned, for goroutines that compute or block.
+  // How long run() waits, after main has returned, for goroutines that compute or block. A channel value's move
+  // constructor or destructor that does so inside an operation of weft is waited for beyond that.
   detail::any_duration shutdown_grace = std::chrono::seconds(1);
   // Record how much of their stacks the goroutines use, for stack_high_water(). Each goroutine then takes some
   // microseconds longer to end.
@@ -197,15 +199,15 @@ struct stats {
   // goroutines, by state
   std::uint64_t goroutines = 0;  // alive
   std::uint64_t runnable = 0;    // in run queues
-  std::uint64_t running = 0;     // executing, or in a blocking call
-  std::uint64_t waiting = 0;     // parked
+  std::uint64_t running = 0;     // executing, or in a blocking call; and Ps whose threads look for work
+  std::uint64_t waiting = 0;     // parked: alive, less runnable and running, so too few while threads look for work
   // threads
   std::uint64_t threads = 0;       // the runtime's, without sysmon
   std::uint64_t idle_threads = 0;  // asleep without work
   std::uint64_t spinning_threads = 0;
   std::uint64_t procs = 0;
   std::uint64_t idle_procs = 0;
-  std::uint64_t global_queue = 0;  // runnable goroutines in the global queue
+  std::uint64_t global_queue = 0;  // runnable goroutines in the global queue, and `newcomers`
   // since the start of the process
   std::uint64_t spawned = 0;      // goroutines started
   std::uint64_t dispatches = 0;   // goroutines given a P

@@ -10,6 +10,7 @@
 #include <bit>
 #include <new>
 #include <sys/mman.h>
+#include <vector>
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -62,28 +63,48 @@ std::byte* map_slabs(std::size_t bytes) {
   return static_cast<std::byte*>(p);
 }
 
+// Makes room in the lists for n more slabs. Called under c->mutex.
+void list_more_slabs(stack_class* c, std::size_t n) {
+  if (c->slabs.size() + n > c->slabs.capacity()) c->slabs.reserve(std::max(c->slabs.size() + n, 2 * c->slabs.size()));
+  c->free.reserve(c->slots() + n * c->slots_per_slab(), c->first_free + c->free_count);
+  // No stack is made without this table, because nobody could name the goroutine that overflows it.
+  lock_guard hold(table.mutex);
+  if (!published.ranges) published.ranges = static_cast<slab_range*>(map(max_published * sizeof(slab_range)));
+}
+
+// Called under c->mutex; the lists have room.
+void add_slab(stack_class* c, std::byte* base) noexcept {
+  const std::size_t slots = c->slots_per_slab();
+  c->slabs.push_back({base, c->all_slots()});
+  c->bare += slots;
+
+  lock_guard hold(table.mutex);
+  std::size_t i = published.count.load(relaxed);
+  if (i < max_published) {
+    published.ranges[i] = {base, c->slot_size, static_cast<std::uint32_t>(slots)};
+    published.count.store(i + 1, release);  // partner: stack_guard_owner
+  }
+}
+
 // Adds n slabs, in one mapping. Called under c->mutex.
 void add_slabs(stack_class* c, std::size_t n) {
-  std::size_t slots = c->slots_per_slab();
-  if (c->slabs.size() + n > c->slabs.capacity()) c->slabs.reserve(std::max(c->slabs.size() + n, 2 * c->slabs.size()));
-  c->free.reserve(c->slots() + n * slots, c->first_free + c->free_count);
-  {
-    // No stack is made without this table, because nobody could name the goroutine that overflows it.
-    lock_guard hold(table.mutex);
-    if (!published.ranges) published.ranges = static_cast<slab_range*>(map(max_published * sizeof(slab_range)));
-  }
-  std::byte* base = map_slabs(n * slots * c->slot_size);
-  for (; n > 0; --n, base += slots * c->slot_size) {
-    c->slabs.push_back({base, c->all_slots()});
-    c->bare += slots;
+  list_more_slabs(c, n);
+  std::byte* base = map_slabs(n * c->slab_size());
+  for (; n > 0; --n, base += c->slab_size()) add_slab(c, base);
+}
 
-    lock_guard hold(table.mutex);
-    std::size_t i = published.count.load(relaxed);
-    if (i < max_published) {
-      published.ranges[i] = {base, c->slot_size, static_cast<std::uint32_t>(slots)};
-      published.count.store(i + 1, release);  // partner: stack_guard_owner
-    }
+// Adds n slabs, wherever each finds room: all of them, or none. Called under c->mutex.
+void add_scattered_slabs(stack_class* c, std::size_t n) {
+  list_more_slabs(c, n);
+  std::vector<std::byte*> found;
+  found.reserve(n);
+  try {
+    while (found.size() < n) found.push_back(map_slabs(c->slab_size()));
+  } catch (const std::bad_alloc&) {
+    for (std::byte* base : found) ::munmap(base, c->slab_size());
+    throw;
   }
+  for (std::byte* base : found) add_slab(c, base);
 }
 
 stack* header_of(std::byte* slot, std::size_t size, std::size_t index) noexcept {
@@ -202,9 +223,9 @@ void stack_reserve(stack_class* c, std::size_t n) {
   std::size_t slabs = (n - c->slots() - 1) / c->slots_per_slab() + 1;
   try {
     add_slabs(c, slabs);
-  } catch (const std::bad_alloc&) {  // where address space is limited, there may be room for one at a time
+  } catch (const std::bad_alloc&) {
     if (slabs == 1) throw;
-    while (c->slots() < n) add_slabs(c, 1);
+    add_scattered_slabs(c, slabs);
   }
 }
 

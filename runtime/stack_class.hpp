@@ -42,6 +42,7 @@ struct stack_class {
     return std::clamp<std::size_t>(slab_target / stack_size_of(this), 1, 64);
   }
   stack** free_end() noexcept { return free.data() + first_free + free_count; }
+  std::size_t slab_size() const noexcept { return slots_per_slab() * slot_size; }
   std::size_t slots() const noexcept { return slabs.size() * slots_per_slab(); }
   slot_set all_slots() const noexcept { return ~slot_set{0} >> (64 - slots_per_slab()); }
 };

@@ -122,11 +122,10 @@ std::uint64_t next_id(P* p) noexcept {
   return p->id_next++;
 }
 
-// Called under sched.room.
-void make_room_locked() {
+// Makes room for `step` goroutines more than are in use. Called under sched.room.
+void make_room_for(std::size_t step) {
   stack_class* c = sched.default_stacks.load(relaxed);
   std::size_t in_use = g_in_use();
-  std::size_t step = std::max(stack_slots_per_slab(c), in_use / 8);
   std::size_t room = sched.goroutine_room.load(relaxed);
   std::size_t want = std::max(in_use + step, room) - sched.left_behind_gs;
   std::size_t in_caches = 0;
@@ -140,6 +139,18 @@ void make_room_locked() {
   sched.newcomers.reserve(want);
   sched.suspects.reserve(want);
   sched.goroutine_room.store(sched.left_behind_gs + want, relaxed);
+}
+
+// Called under sched.room.
+void make_room_locked() {
+  const std::size_t least = stack_slots_per_slab(sched.default_stacks.load(relaxed));
+  const std::size_t step = std::max(least, g_in_use() / 8);
+  try {
+    make_room_for(step);
+  } catch (const std::bad_alloc&) {
+    if (step == least) throw;
+    make_room_for(least);
+  }
 }
 
 }  // namespace

@@ -271,7 +271,9 @@ bool thread_was_refused() noexcept {
 
 // A new thread takes over a lot from the one that starts it: its processors, priority, namespaces, and more. Goroutines
 // are to run as run()'s caller does. So Ms are not started by a thread of the program, nor by one that a goroutine is
-// tied to, which may have changed all that; sysmon does it for them. (In Go it is the "template thread".)
+// tied to, which may have changed all that; sysmon does it for them. (In Go it is the "template thread".) The exception
+// is a thread that had to stay when its tied goroutine ended, since others are pinned to it: for a goroutine that is
+// about to block there, or to be tied, it starts a thread itself (pass_on, start_spare_m), so that those do not wait.
 bool may_start_ms() noexcept {
   const thread_state* ts = this_thread_or_null();
   if (!ts) return false;

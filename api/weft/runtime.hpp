@@ -146,10 +146,10 @@ std::invoke_result_t<F, Args...> blocking(F&& f, Args&&... args) {
 // runs nowhere else. unlock_os_thread undoes that. The calls nest. What the goroutine changes of its thread
 // (processors, priority, namespaces) stays with that thread: weft starts none that runs goroutines from a tied one. A
 // goroutine that ends while it is tied ends the thread, too; only where other goroutines are pinned does the thread
-// stay. As a new one takes tens of microseconds, unlock what is as it was before. If options::max_threads goroutines
-// are tied already, lock_os_thread waits until one of them is not any more. It throws std::system_error, and ties
-// nothing, if the other goroutines would be left without a thread. Unlocking what is not locked is fatal. Goroutine
-// only.
+// stay, and what was changed may go on to a thread that is started there, for one that is about to block. As a new one
+// takes tens of microseconds, unlock what is as it was before. If options::max_threads goroutines are tied already,
+// lock_os_thread waits until one of them is not any more. It throws std::system_error, and ties nothing, if the other
+// goroutines would be left without a thread. Unlocking what is not locked is fatal. Goroutine only.
 WEFT_API void lock_os_thread();
 WEFT_API void unlock_os_thread();
 

@@ -152,7 +152,6 @@ class task_group {
     if (state_->places) take_place();
     detail::start<detail::group_body<C>>(o, "task_group::go", detail::group_member(*state_), std::forward<F>(f),
                                          std::forward<Args>(args)...);
-    started_.store(true, std::memory_order_relaxed);
   }
 
   // Waits until all goroutines of the group have ended. Then throws the first exception, if there was one; it is thrown
@@ -168,12 +167,12 @@ class task_group {
     if (e) std::rethrow_exception(e);
   }
 
-  // Limits how many goroutines of the group run at once to n. An n beyond semaphore::max() counts as that. Must be
-  // called before the first go(); after that it throws std::logic_error. Throws std::invalid_argument if n is 0.
+  // Limits how many goroutines of the group run at once to n. An n beyond semaphore::max() counts as that. Throws
+  // std::logic_error while goroutines of the group run, and std::invalid_argument if n is 0.
   void set_limit(std::size_t n) {
     if (n == 0) throw std::invalid_argument("weft::task_group::set_limit: 0");
-    if (started_.load(std::memory_order_relaxed)) {
-      throw std::logic_error("weft::task_group::set_limit: goroutines of the group were started already");
+    if (!state_->running.wait_for(std::chrono::nanoseconds(0))) {
+      throw std::logic_error("weft::task_group::set_limit: goroutines of the group are running");
     }
     state_->places.emplace(static_cast<std::ptrdiff_t>(std::min(n, static_cast<std::size_t>(semaphore::max()))));
   }
@@ -199,7 +198,6 @@ class task_group {
   }
 
   std::unique_ptr<detail::group_state> state_;
-  detail::atomic<bool> started_{false};  // a go() has succeeded
 };
 
 }  // namespace weft

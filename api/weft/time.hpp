@@ -2,9 +2,9 @@
 // some microseconds in the median; sleep() says what happens when many goroutines sleep at a time.
 //
 // Durations that are too long to fit never fire; zero and negative ones fire at once. While no runtime is running, the
-// calls that start a timer throw std::logic_error. All members of a moved-from timer, ticker or func_timer throw it,
-// too. If there is no memory for a timer, std::bad_alloc comes from the call that starts one, from a goroutine's sleep,
-// and from a receive that waits for a timer's channel.
+// calls that start a timer throw std::logic_error. All members of a moved-from timer or ticker throw it, too; a
+// moved-from func_timer is empty. If there is no memory for a timer, std::bad_alloc comes from the call that starts
+// one, from a goroutine's sleep, and from a receive that waits for a timer's channel.
 #pragma once
 
 #include <weft/chan.hpp>
@@ -76,8 +76,9 @@ class counted {
   ~counted() {
     if (core_) Release(core_);
   }
+  explicit operator bool() const noexcept { return core_ != nullptr; }
   Core* get() const {
-    if (!core_) throw std::logic_error("weft: use of a moved-from timer");
+    if (!core_) throw std::logic_error("weft: use of an empty or moved-from timer");
     return core_;
   }
 
@@ -179,18 +180,20 @@ class ticker {
 };
 
 // A call that after_func has scheduled. A `func_timer` is a handle: copies share the call. Dropping the last handle
-// does not cancel it. Anywhere.
+// does not cancel it. An empty handle has no call; reset() then throws std::logic_error, and the others return false.
+// Anywhere.
 class func_timer {
  public:
+  func_timer() noexcept = default;  // empty
   explicit func_timer(detail::func_timer_core* adopted) noexcept : core_(adopted) {}
 
   // Cancels the call, and does not wait for a running f. Returns true if the present setting had not started f; it
   // never will.
-  bool stop() const { return detail::func_timer_stop(core_.get()); }
+  bool stop() const { return core_ && detail::func_timer_stop(core_.get()); }
 
   // Does what stop() does, and then waits for a running f. Meanwhile a reset() by f itself does nothing. If f itself
   // calls this, it does not wait. Two functions that call this for each other's timers wait for ever.
-  bool stop_and_wait() const { return detail::func_timer_stop_and_wait(core_.get()); }
+  bool stop_and_wait() const { return core_ && detail::func_timer_stop_and_wait(core_.get()); }
 
   // Calls f (again) d from now, instead of at the earlier time. Returns true if the earlier call was still pending. If
   // it throws std::bad_alloc, the timer is stopped.

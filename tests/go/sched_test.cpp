@@ -2600,12 +2600,19 @@ TEST_CASE("task_group: no more than the limit run at once") {
   });
 }
 
-TEST_CASE("task_group: a limit comes before the first go()") {
+TEST_CASE("task_group: a limit changes only while no goroutine of the group runs") {
   weft::run([] {
     weft::task_group g;
-    g.go([] {});
+    weft::event go_on;
+    g.set_limit(1);
+    g.go([&] { go_on.wait(); });
+    CHECK_THROWS_AS(g.set_limit(2), std::logic_error);
+    go_on.set();
     g.wait();
-    CHECK_THROWS_AS(g.set_limit(1), std::logic_error);
+    g.set_limit(2);
+    weft::latch both(2);
+    for (int i = 0; i < 2; ++i) g.go([&] { both.arrive_and_wait(); });
+    g.wait();
   });
 }
 

@@ -802,6 +802,17 @@ std::size_t taken_from_system() {
 }
 }  // namespace
 
+TEST_CASE("func_timer: an empty handle") {
+  weft::run([] {
+    weft::func_timer none;
+    CHECK_FALSE(none.stop());
+    CHECK_FALSE(none.stop_and_wait());
+    CHECK_THROWS_AS(none.reset(1ms), std::logic_error);
+    none = weft::after_func(1h, [] {});
+    CHECK(none.stop());
+  });
+}
+
 TEST_CASE("after_func: nothing is left of a call whose function cannot be copied") {
   static int alive = 0;
   struct alignas(64) not_copied {

@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -1368,6 +1369,39 @@ TEST_CASE("accept waits while there are no descriptors") {
     l.close();
     ::setrlimit(RLIMIT_NOFILE, &before);
     CHECK(outcome(third) == std::errc::operation_canceled);
+  });
+}
+
+// The number of stdin is free, and no other one is: a socket can be had, but none beyond the standard streams.
+TEST_CASE("accept loses no connection when the last free number is a standard stream's") {
+  weft::run([] {
+    auto l = tcp_listener::bind("127.0.0.1:0");
+    auto first = tcp_stream::connect(address_of(l), 5s);
+    auto second = tcp_stream::connect(address_of(l), 5s);
+    rlimit before{};
+    ::getrlimit(RLIMIT_NOFILE, &before);
+    const int input = ::fcntl(0, F_DUPFD_CLOEXEC, 3);
+    const int lowest = ::fcntl(1, F_DUPFD_CLOEXEC, 3);
+    ::close(lowest);
+    const rlimit none{static_cast<rlim_t>(lowest), before.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+    ::close(0);
+    auto acceptor = in_background([&](std::error_code& e) {
+      for (int i = 0; i < 2 && !e; ++i) {
+        tcp_stream s = l.accept(e);
+        if (!e) s.write("welcome", e);
+      }
+    });
+    weft::sleep(50ms);
+    ::setrlimit(RLIMIT_NOFILE, &before);
+    CHECK(text_of(first) == "welcome");
+    CHECK(text_of(second) == "welcome");
+    l.close();
+    outcome(acceptor);
+    if (input >= 0) {
+      ::dup2(input, 0);
+      ::close(input);
+    }
   });
 }
 

@@ -70,11 +70,17 @@ int connect(int fd, const void* address, std::size_t size) noexcept {
 }
 
 int accept(int fd, sockaddr_storage* from, socklen_t* size) noexcept {
-  return retry([&] {
+  const int accepted = retry([&] {
     *size = sizeof *from;
-    return rt::beyond_standard_streams(
-        ::accept4(fd, reinterpret_cast<sockaddr*>(from), size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    return ::accept4(fd, reinterpret_cast<sockaddr*>(from), size, SOCK_NONBLOCK | SOCK_CLOEXEC);
   });
+  if (accepted < 0 || accepted > STDERR_FILENO) return accepted;
+  // As no_standard_stream does; but if there is no other number, this one is kept: a connection that has been accepted
+  // cannot go back to where it waited.
+  const int other = duplicate(accepted);
+  if (other < 0) return accepted;
+  ::close(accepted);
+  return other;
 }
 
 int shutdown(int fd, int how) noexcept { return ::shutdown(fd, how) == 0 ? 0 : -errno; }

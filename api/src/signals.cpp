@@ -63,6 +63,7 @@ struct hub {
   bool watches_forks = false;
   std::vector<registration> registrations;
   unsigned changes = 0;  // of what is wanted, counted
+  bool marked = false;   // a changed mark lies in the pipe, or a thread has just read it and is about to look
   // What each signal did before a channel had it, and will do again.
   std::array<struct sigaction, signals_end> before{};
 };
@@ -140,12 +141,14 @@ void forget_pipe(hub& h) noexcept {
   owner.store(0, rt::relaxed);
   pipe_in.store(-1, rt::relaxed);
   h.fed = false;
+  h.marked = false;
   h.pipe_out = -1;
 }
 
-// If the pipe is full, the thread that reads it comes by soon anyway.
-void write_changed_mark() noexcept {
-  [[maybe_unused]] ssize_t n = ::write(pipe_in.load(rt::relaxed), &changed_mark, 1);
+// Called under hub::mutex. One mark is enough for many changes, and more of them would leave no room for signals. If
+// the pipe is full, the thread that reads it comes by soon anyway.
+void write_changed_mark(hub& h) noexcept {
+  if (!h.marked) h.marked = ::write(pipe_in.load(rt::relaxed), &changed_mark, 1) == 1;
 }
 
 // When channels are given up and others are made at once, two threads read the pipe for a moment, and each may take
@@ -169,17 +172,23 @@ void* feed(void* pipe_out) noexcept {
       return nullptr;
     }
     if (byte == quit_mark) {
-      write_changed_mark();
+      std::lock_guard hold(the_hub().mutex);
+      write_changed_mark(the_hub());
       return nullptr;
     }
-    if (byte != changed_mark) deliver(byte);
+    if (byte == changed_mark) {
+      std::lock_guard hold(the_hub().mutex);
+      the_hub().marked = false;  // before the look: of a change that comes after it, another mark tells
+    } else {
+      deliver(byte);
+    }
   }
 }
 
 // Called under hub::mutex, after a change of what is wanted.
 void tell_thread(hub& h) noexcept {
   ++h.changes;
-  if (h.fed) write_changed_mark();
+  if (h.fed) write_changed_mark(h);
 }
 
 // Ends one thread. Called without hub::mutex: a full pipe empties only while the thread can deliver. If the pipe is

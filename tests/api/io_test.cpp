@@ -333,6 +333,38 @@ TEST_CASE("signals: given up after somebody has closed their pipe") {
   CHECK(WIFEXITED(status));
 }
 
+// The thread that reads the pipe is kept in a handler meanwhile; for a limited time, since it might hold a lock there.
+TEST_CASE("signals: channels that come and go leave the pipe to the signals") {
+  static std::atomic<bool> held{false}, over{false};
+  auto c = weft::io::signal_channel({SIGUSR1, SIGUSR2});
+  ::raise(SIGUSR1);
+  CHECK(*c.recv() == SIGUSR1);
+  ::usleep(10'000);  // now the thread reads
+  sigset_t holds, mask;
+  sigemptyset(&holds);
+  sigaddset(&holds, SIGUSR2);
+  ::pthread_sigmask(SIG_BLOCK, &holds, &mask);
+  struct sigaction holder {
+  }, channels{};
+  holder.sa_handler = [](int) {
+    held = true;
+    for (int i = 0; i < 20'000 && !over; ++i) ::usleep(1000);
+  };
+  ::sigaction(SIGUSR2, &holder, &channels);
+  ::kill(::getpid(), SIGUSR2);
+  for (int i = 0; i < 5000 && !held; ++i) ::usleep(1000);
+  CHECK(held);
+  for (int i = 0; i < 40'000; ++i) weft::io::stop_signals(weft::io::signal_channel({SIGUSR1}));
+  ::raise(SIGUSR1);
+  over = true;
+  int number = 0;
+  for (int i = 0; i < 5000 && c.try_recv(number) != weft::recv_result::value; ++i) ::usleep(1000);
+  CHECK(number == SIGUSR1);
+  ::sigaction(SIGUSR2, &channels, nullptr);
+  ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+  weft::io::stop_signals(c);
+}
+
 TEST_CASE("signals that cannot be had") {
   auto refused = [](std::initializer_list<int> s) {
     try {

@@ -12,6 +12,7 @@ int main() {
   sigemptyset(&blocked);
   sigaddset(&blocked, SIGTERM);
   sigaddset(&blocked, SIGUSR1);
+  sigaddset(&blocked, SIGUSR2);
   ::sigprocmask(SIG_BLOCK, &blocked, nullptr);
   return weft::run([] {
     auto terminate = weft::io::signal_channel({SIGTERM});
@@ -20,6 +21,11 @@ int main() {
     int number = 0;
     if (user.recv_for(number, 5s) != weft::recv_result::value || number != SIGUSR1) return 1;
     weft::io::stop_signals(user);
+    weft::sleep(10ms);  // the thread has noticed, and reads
+    auto later = weft::io::signal_channel({SIGUSR2});
+    ::kill(::getpid(), SIGUSR2);
+    if (later.recv_for(number, 5s) != weft::recv_result::value || number != SIGUSR2) return 2;
+    weft::io::stop_signals(later);
     ::kill(::getpid(), SIGTERM);
     if (terminate.recv_for(number, 5s) != weft::recv_result::value || number != SIGTERM) return 3;
     weft::io::stop_signals(terminate);

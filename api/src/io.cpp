@@ -85,6 +85,8 @@ std::error_code wait_fd(int fd, bool writable, std::int64_t deadline_ns) {
     rt::poll_status s = rt::poll_reset(r.pd(), mode);
     if (s == rt::poll_status::ok) {
       ready = net::sys::poll_once(r.fd(), writable);
+      // It may have been woken in time, and have gone on late; or the deadline's timer is late.
+      if (ready > 0 && rt::poll_time_left(r.pd(), mode) == 0) return net::system_error_code(ETIMEDOUT);
       if (ready > 0) return {};
       if (ready < 0) return net::system_error_code(-ready);
       s = net::wait_for(r.pd(), mode);

@@ -136,9 +136,11 @@ inline std::vector<endpoint> resolve(const std::string& host, const std::string&
 
 // Returns the addresses of host and service (a name or a number; "" for none), in the order in which they should be
 // tried. What is not numeric is looked up with the system's resolver, on a thread of its own; other goroutines run
-// meanwhile. At most 100 lookups run at once; further ones wait. If the service is known for both TCP and UDP, the port
-// is TCP's. A port number beyond 65535, an unknown service, and text that cannot be a name are invalid_argument.
-// Anywhere; a thread that is not a goroutine gets operation_canceled if run() ends meanwhile.
+// meanwhile. At most 100 lookups run at once; further ones wait. A lookup cannot be stopped: it goes on if its caller
+// gives up, and the end of run() waits for it, as for a goroutine that blocks, for at most options::shutdown_grace. If
+// the service is known for both TCP and UDP, the port is TCP's. A port number beyond 65535, an unknown service, and
+// text that cannot be a name are invalid_argument. Anywhere; a thread that is not a goroutine gets operation_canceled
+// if run() ends meanwhile.
 inline std::vector<endpoint> resolve(const std::string& host, const std::string& service) {
   return detail::resolve(host, service, nullptr);
 }

@@ -122,9 +122,9 @@ WEFT_API unsigned procs() noexcept;
 WEFT_API unsigned set_procs(unsigned n);
 
 // Returns the number of goroutines alive now; 0 while no runtime is running. Main is included, and so are the
-// goroutines that some calls start while they last (a lookup by name, a connection with a context). A goroutine that
-// was just waited for may still be on its last steps in another thread of the runtime, and counts until it has ended.
-// Anywhere.
+// goroutines that some calls start while they last (a connection with a context), but not lookups by name. A goroutine
+// that was just waited for may still be on its last steps in another thread of the runtime, and counts until it has
+// ended. Anywhere.
 WEFT_API std::size_t num_goroutines() noexcept;
 
 // Lets others run: everything that is runnable now gets its turn before this goroutine goes on. A goroutine that

@@ -5,6 +5,7 @@
 #include <weft/weft.hpp>
 
 #include <arpa/inet.h>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <iterator>
@@ -30,6 +31,7 @@ sockaddr_in address_of(const char* host, std::uint16_t port) {
 constexpr const char* dead = "127.0.0.2";
 constexpr const char* alive = "127.0.0.1";
 constexpr const char* unusable = "224.0.0.1";  // no TCP connection goes there: "Network is unreachable"
+std::atomic<bool> slow_name_answers{false};
 sockaddr_in found[2];
 addrinfo results[2];
 
@@ -62,6 +64,10 @@ class full {
 
 extern "C" {
 int getaddrinfo(const char* host, const char* service, const addrinfo* hints, addrinfo** out) {
+  if (host && host == std::string("slow.name")) {
+    while (!slow_name_answers) ::usleep(1000);
+    return EAI_AGAIN;
+  }
   std::uint16_t port = 0;
   if (service == std::string("of-both")) {
     port = hints->ai_socktype == SOCK_DGRAM ? udp_port : tcp_port;
@@ -130,4 +136,15 @@ TEST_CASE("connect: the addresses of a name share the time, be it a time limit's
       CHECK(s.is_open());
     }
   });
+}
+
+TEST_CASE("connect: a look-up that nobody waits for any more does not count as a goroutine") {
+  weft::run([] {
+    std::error_code ec;
+    weft::net::tcp_stream::connect("slow.name:1", 5ms, ec);
+    CHECK(ec == std::errc::timed_out);
+    CHECK(weft::num_goroutines() == 1);
+    slow_name_answers = true;
+  });
+  CHECK(weft::num_goroutines() == 0);
 }

@@ -5,6 +5,7 @@
 // look-ups block a thread at a time. Further ones wait their turn, and are skipped if nobody wants the result any more
 // by then.
 
+#include "api/src/goroutine.hpp"
 #include "api/src/net/address.hpp"
 #include "api/src/net/descriptor.hpp"
 #include "api/src/support.hpp"
@@ -106,6 +107,16 @@ std::shared_ptr<semaphore> places_for_threads() {
   return l.places;
 }
 
+// Starts f in a goroutine of weft's own, which no count of goroutines and no dump has: it may outlast the call for
+// which it was started.
+template <class F>
+void start_unseen(const go_options& o, F f) {
+  using closure = weft::detail::closure<F>;
+  weft::detail::new_goroutine g = weft::detail::spawn_begin(o, sizeof(closure), alignof(closure), "resolve");
+  static_cast<rt::G*>(g.handle)->set_mark(rt::mark::system);
+  weft::detail::start_in<closure>(g, std::move(f));
+}
+
 std::vector<endpoint> resolve_within(std::string host, std::string service, transport names, rt::nanos deadline,
                                      const context& ctx, std::error_code& ec) {
   if (host.empty() && service.empty()) {
@@ -119,7 +130,7 @@ std::vector<endpoint> resolve_within(std::string host, std::string service, tran
   // Nobody tells a foreign thread that run() has ended, so it looks at the run number. The number is read before the
   // goroutine is started: one that is started in a run() that is over never runs.
   const std::uint64_t run = number_of_run();
-  go({.name = "resolve", .stack_size = lookup_stack}, [l, places = places_for_threads()] {
+  start_unseen({.name = "resolve", .stack_size = lookup_stack}, [l, places = places_for_threads()] {
     places->acquire();
     try {
       if (l.use_count() > 1) look_up(*l);

@@ -28,6 +28,7 @@
 #include <mutex>
 #include <optional>
 #include <pthread.h>
+#include <string>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -288,7 +289,8 @@ int no_more_use(hub& h) noexcept {
   return h.registrations.empty() && std::exchange(h.fed, false) ? pipe_in.load(rt::relaxed) : -1;
 }
 
-int add(hub& h, const registration& r, int* thread_in_vain) {
+// *refused: which signal cannot be had.
+int add(hub& h, const registration& r, int* thread_in_vain, std::optional<int>* refused) {
   if (int error = make_pipe(h)) return error;
   h.registrations.reserve(h.registrations.size() + 1);
   signal_set installed;
@@ -299,6 +301,7 @@ int add(hub& h, const registration& r, int* thread_in_vain) {
     if (!missing.test(i)) continue;
     error = install(h, static_cast<int>(i));
     installed.set(i, error == 0);
+    if (error) *refused = static_cast<int>(i);
   }
   if (error) {
     uninstall(h, installed);
@@ -315,15 +318,15 @@ bool is_fault(int number) noexcept {
   return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL;
 }
 
-}  // namespace
-
-chan<int> signal_channel(std::span<const int> numbers, std::error_code& ec) {
+// *refused: the signal because of which it fails, if it is one signal.
+chan<int> make_channel(std::span<const int> numbers, std::error_code& ec, std::optional<int>* refused) {
   ec.clear();
   registration r{chan<int>(buffered), {}, {}};
   int error = numbers.empty() ? EINVAL : 0;
   for (int number : numbers) {
     if (number < 1 || number >= signals_end || is_fault(number)) {
       error = EINVAL;
+      *refused = number;
       break;
     }
     r.wanted.set(static_cast<std::size_t>(number));
@@ -333,7 +336,7 @@ chan<int> signal_channel(std::span<const int> numbers, std::error_code& ec) {
     {
       hub& h = the_hub();
       std::lock_guard hold(h.mutex);
-      error = add(h, r, &thread_in_vain);
+      error = add(h, r, &thread_in_vain, refused);
       if (!error) rt::sched.external_sources.fetch_add(1, rt::relaxed);
     }
     if (thread_in_vain >= 0) stop_thread(thread_in_vain);
@@ -343,8 +346,19 @@ chan<int> signal_channel(std::span<const int> numbers, std::error_code& ec) {
   return nil;
 }
 
+}  // namespace
+
+chan<int> signal_channel(std::span<const int> numbers, std::error_code& ec) {
+  std::optional<int> refused;
+  return make_channel(numbers, ec, &refused);
+}
+
 chan<int> signal_channel(std::span<const int> numbers) {
-  return net::checked("weft: signal channel", "", [&](std::error_code& ec) { return signal_channel(numbers, ec); });
+  std::error_code ec;
+  std::optional<int> refused;
+  chan<int> c = make_channel(numbers, ec, &refused);
+  if (ec) net::fail("weft: signal channel", refused ? "for signal " + std::to_string(*refused) : std::string(), ec);
+  return c;
 }
 
 void stop_signals(const chan<int>& c) {

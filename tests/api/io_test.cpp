@@ -380,6 +380,13 @@ TEST_CASE("signals that cannot be had") {
   CHECK(refused({1000}));
   CHECK(refused({SIGSEGV}));
   CHECK(refused({}));
+  for (int number : {SIGKILL, 1000}) {
+    try {
+      (void)weft::io::signal_channel({SIGUSR1, number});
+    } catch (const std::system_error& e) {
+      CHECK(std::string(e.what()).find("for signal " + std::to_string(number)) != std::string::npos);
+    }
+  }
   std::error_code ec;
   CHECK(weft::io::signal_channel({SIGKILL}, ec).is_nil());
   CHECK(ec == std::errc::invalid_argument);

@@ -1167,6 +1167,38 @@ TEST_CASE("messages name the address, also of datagrams and at the end of a stre
   });
 }
 
+TEST_CASE("messages name what cannot be had: a unix socket's path, a descriptor, an address in brackets") {
+  auto message = [](auto call) -> std::string {
+    try {
+      call();
+    } catch (const std::system_error& e) {
+      const std::string all = e.what();
+      return all.substr(0, all.rfind(':'));  // the rest is the system's
+    }
+    return "nothing was thrown";
+  };
+  weft::run([&] {
+    const std::string path = "/tmp/weft-messages-" + std::to_string(::getpid());
+    auto l = unix_listener::bind(path);
+    auto client = unix_stream::connect(path);
+    auto server = l.accept();
+    for (weft::net::detail::socket* s : std::initializer_list<weft::net::detail::socket*>{&l, &client, &server}) {
+      s->set_deadline((weft::time_point::min)());
+    }
+    char buf[1];
+    CHECK(message([&] { l.accept(); }) == "weft: accept " + path);
+    CHECK(message([&] { client.read(buf); }) == "weft: read " + path);
+    CHECK(message([&] { server.read(buf); }) == "weft: read " + path);
+    CHECK(message([&] { server.write("x"); }) == "weft: write " + path);
+    auto [a, b] = unix_stream::pair();
+    a.set_deadline((weft::time_point::min)());
+    CHECK(message([&a = a, &buf] { a.read(buf); }) == "weft: read");
+    CHECK(message([] { tcp_stream::adopt(-1); }) == "weft: adopt descriptor -1");
+    CHECK(message([] { weft::net::resolve("::1", "99999"); }) == "weft: resolve [::1]:99999");
+    CHECK(message([] { weft::net::resolve("localhost", "99999"); }) == "weft: resolve localhost:99999");
+  });
+}
+
 TEST_CASE("a stream adopts no datagram socket") {
   weft::run([] {
     int fds[2];

@@ -36,16 +36,16 @@ void fail(const char* operation, std::string_view where, const std::error_code& 
 }
 
 void fail(const char* operation, const message_address& where, const std::error_code& ec) {
-  fail(operation, where.sin6_family == 0 ? std::string() : to_endpoint(where).to_string(), ec);
+  fail(operation, where ? where->to_string() : std::string(), ec);
 }
 
-message_address to_address(const endpoint& e) noexcept {
-  message_address a{};
+sockaddr_in6 to_address(const endpoint& e) noexcept {
+  sockaddr_in6 a{};
   if (!e.is_unix()) std::memcpy(&a, e.data(), std::min(e.size(), sizeof a));
   return a;
 }
 
-endpoint to_endpoint(const message_address& a) noexcept {
+endpoint to_endpoint(const sockaddr_in6& a) noexcept {
   return endpoint::from_native(&a, a.sin6_family == AF_INET ? sizeof(sockaddr_in) : sizeof a);
 }
 
@@ -138,6 +138,17 @@ bool descriptor::close(bool keep_open) noexcept {
   }
   end_life();
   return true;
+}
+
+// The end of a connection that was accepted has the listener's path, and its peer has none.
+message_address descriptor::name() const noexcept {
+  if (where.sin6_family != 0) return to_endpoint(where);
+  for (auto* ask : {sys::peer_name, sys::local_name}) {
+    std::error_code ec;
+    const endpoint e = endpoint_of(fd, ask, ec);
+    if (!ec && e.size() > sizeof(sa_family_t)) return e;
+  }
+  return std::nullopt;
 }
 
 // Called when the last user has left.

@@ -21,6 +21,7 @@
 #include <cerrno>
 #include <memory>
 #include <netinet/in.h>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <sys/socket.h>
@@ -33,9 +34,8 @@ inline std::error_code system_error_code(int error) noexcept { return {error, st
 std::error_code to_error_code(rt::poll_status s) noexcept;
 std::error_code to_error_code(entry e) noexcept;
 
-// The address that an error message names; family 0: none. A call that fails copies it while it still holds the
-// descriptor.
-using message_address = sockaddr_in6;
+// The address that an error message names, if any. A call that fails copies it while it still holds the descriptor.
+using message_address = std::optional<endpoint>;
 
 // Throw std::system_error with the text "operation address: what the system says".
 [[noreturn]] void fail(const char* operation, std::string_view where, const std::error_code& ec);
@@ -62,14 +62,15 @@ auto checked(const char* operation, const Where& where, Call call) {
 template <class Call>
 auto checked(const char* operation, Call call) {
   std::error_code ec;
-  message_address where{};
+  message_address where;
   auto result = call(ec, &where);
   throw_if(ec, operation, where);
   return result;
 }
 
-message_address to_address(const endpoint& e) noexcept;
-endpoint to_endpoint(const message_address& a) noexcept;
+// An IP address in little space. Family 0 stands for every other address.
+sockaddr_in6 to_address(const endpoint& e) noexcept;
+endpoint to_endpoint(const sockaddr_in6& a) noexcept;
 
 // Every call enters the runtime once, so that a goroutine whose descriptors are always ready gives way when asked to.
 inline void check_point() noexcept { rt::leave_runtime(rt::enter_runtime()); }
@@ -95,12 +96,15 @@ struct descriptor {
   // Closes, and waits for a limited time until the last user has left. False: it was closed before.
   bool close(bool keep_open) noexcept;
 
+  // Returns the address that messages name: what `where` holds, and for a unix socket the path of its peer or its own.
+  message_address name() const noexcept;
+
   fd_mutex mutex;
   int fd = -1;
   rt::poll_desc* pd = nullptr;
 
   // Written before the object is shared. Connected sockets: the peer's; bound ones: their own; unix sockets: none.
-  message_address where{};
+  sockaddr_in6 where{};
   std::unique_ptr<socket_path> path;  // of a unix listener
 
   // See receive.hpp.
@@ -148,7 +152,7 @@ class [[nodiscard]] use {
   }
   ~use() {
     if (!d_) return;
-    if (where_ && ec_) *where_ = d_->where;
+    if (where_ && ec_) *where_ = d_->name();
     d_->left(d_->mutex.exit());
   }
   use(const use&) = delete;
@@ -181,7 +185,7 @@ class [[nodiscard]] turn {
   }
   ~turn() {
     if (!d_) return;
-    if (WEFT_UNLIKELY(where_ && ec_)) *where_ = d_->where;
+    if (WEFT_UNLIKELY(where_ && ec_)) *where_ = d_->name();
     d_->left(d_->mutex.unlock(side_));
   }
   turn(const turn&) = delete;

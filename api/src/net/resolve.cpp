@@ -181,7 +181,8 @@ void detail::resolve(const std::string& host, const std::string& service, void (
   if (ec) {
     *ec = failed;
   } else {
-    throw_if(failed, "weft: resolve", host + (service.empty() ? "" : ":") + service);
+    const bool in_brackets = !service.empty() && host.find(':') != host.npos && parse_ip(host, 0);
+    throw_if(failed, "weft: resolve", (in_brackets ? "[" + host + "]" : host) + (service.empty() ? "" : ":") + service);
   }
 }
 

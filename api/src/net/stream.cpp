@@ -288,7 +288,7 @@ std::size_t stream::writev_some(std::span<const std::span<const std::byte>> buff
 void stream::shutdown_write(std::error_code& ec) { detail::shutdown_write(d_, ec, nullptr); }
 void stream::shutdown_write() {
   std::error_code ec;
-  message_address where{};
+  message_address where;
   detail::shutdown_write(d_, ec, &where);
   throw_if(ec, "weft: shutdown", where);
 }

@@ -105,7 +105,7 @@ tcp_stream tcp_stream::adopt(int fd, std::error_code& ec) {
 }
 
 tcp_stream tcp_stream::adopt(int fd) {
-  return checked("weft: adopt", "", [&](std::error_code& ec) { return adopt(fd, ec); });
+  return checked("weft: adopt descriptor", std::to_string(fd), [&](std::error_code& ec) { return adopt(fd, ec); });
 }
 
 void tcp_stream::set_nodelay(bool on, std::error_code& ec) {
@@ -156,7 +156,7 @@ tcp_listener tcp_listener::adopt(int fd, std::error_code& ec) {
 }
 
 tcp_listener tcp_listener::adopt(int fd) {
-  return checked("weft: adopt", "", [&](std::error_code& ec) { return adopt(fd, ec); });
+  return checked("weft: adopt descriptor", std::to_string(fd), [&](std::error_code& ec) { return adopt(fd, ec); });
 }
 
 namespace {

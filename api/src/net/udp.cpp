@@ -111,7 +111,7 @@ udp_socket udp_socket::adopt(int fd, std::error_code& ec) {
 }
 
 udp_socket udp_socket::adopt(int fd) {
-  return checked("weft: adopt", "", [&](std::error_code& ec) { return adopt(fd, ec); });
+  return checked("weft: adopt descriptor", std::to_string(fd), [&](std::error_code& ec) { return adopt(fd, ec); });
 }
 
 udp_socket::received udp_socket::receive_from(mutable_buffer b, std::error_code& ec) {

@@ -70,7 +70,7 @@ unix_stream unix_stream::adopt(int fd, std::error_code& ec) {
 }
 
 unix_stream unix_stream::adopt(int fd) {
-  return checked("weft: adopt", "", [&](std::error_code& ec) { return adopt(fd, ec); });
+  return checked("weft: adopt descriptor", std::to_string(fd), [&](std::error_code& ec) { return adopt(fd, ec); });
 }
 
 unix_listener unix_listener::bind(std::string_view path, const listen_options& o, std::error_code& ec) {
@@ -93,19 +93,26 @@ unix_listener unix_listener::adopt(int fd, std::error_code& ec) {
 }
 
 unix_listener unix_listener::adopt(int fd) {
-  return checked("weft: adopt", "", [&](std::error_code& ec) { return adopt(fd, ec); });
+  return checked("weft: adopt descriptor", std::to_string(fd), [&](std::error_code& ec) { return adopt(fd, ec); });
 }
 
-unix_stream unix_listener::accept(std::error_code& ec) {
+namespace {
+
+descriptor* accept_unix(descriptor* l, std::error_code& ec, message_address* where) {
   sockaddr_storage from;
   socklen_t size;
   bool plain;
-  int fd = detail::accept_descriptor(d_, &from, &size, &plain, ec, nullptr);
-  return unix_stream(fd < 0 ? nullptr : descriptor::make_or_close(fd, ec));
+  int fd = detail::accept_descriptor(l, &from, &size, &plain, ec, where);
+  return fd < 0 ? nullptr : descriptor::make_or_close(fd, ec);
 }
 
+}  // namespace
+
+unix_stream unix_listener::accept(std::error_code& ec) { return unix_stream(accept_unix(d_, ec, nullptr)); }
+
 unix_stream unix_listener::accept() {
-  return checked("weft: accept", "", [&](std::error_code& ec) { return accept(ec); });
+  return checked("weft: accept",
+                 [&](std::error_code& ec, message_address* where) { return unix_stream(accept_unix(d_, ec, where)); });
 }
 
 }  // namespace weft::net

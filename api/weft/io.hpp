@@ -106,8 +106,8 @@ WEFT_API std::error_code wait_fd(int fd, bool writable, std::int64_t deadline_ns
 // Each call registers a copy of the descriptor, so several calls may wait for one at a time. Closing fd during the call
 // does no harm: the call goes on waiting for the file, which stays open until the call returns; if run() ends while a
 // goroutine is in the call, that is until the process ends. If the process has no descriptor left for the copy, the
-// call looks at fd every 20 ms instead. Regular files are always ready. fd may be blocking or not, and
-// stays as it is. Anywhere.
+// call looks at fd every 20 ms instead. Regular files are always ready. fd may be blocking or not, and stays as it is.
+// Closing the copy ends the process's record locks on the file (fcntl, lockf), as POSIX wants it. Anywhere.
 //
 // Returns no error when fd is ready. Returns std::errc::timed_out if the deadline has passed, even if fd is ready by
 // then; std::errc::bad_file_descriptor if fd is not open; std::errc::operation_canceled if run() ends while a thread

@@ -26,9 +26,9 @@
 //                         wait in, the end of main() makes their calls throw: use the forms with an error code there,
 //                         or wait for these goroutines first.
 //   deadlines             a deadline is a point of the steady clock. It holds for all calls that follow, and for a call
-//   that waits
-//                         now. A past point wakes that call at once; time_point::max() means none. No call fails before
-//                         its deadline. A waiting call is woken within microseconds of it if a processor is free; an
+//                         that waits now. A past point wakes that call at once, but if the deadline is moved away again
+//                         before the call has run, it waits on; time_point::max() means none. No call fails before its
+//                         deadline. A waiting call is woken within microseconds of it if a processor is free; an
 //                         accept() that waits because the process has no descriptor left, within 20 ms of its deadline
 //                         or of close().
 //   Boost                 a stream is a SyncReadStream and a SyncWriteStream of Boost.Asio, and may be the next layer
@@ -536,8 +536,8 @@ class WEFT_API udp_socket : public detail::socket {
   static udp_socket bind(const endpoint& at, const listen_options& o, std::error_code& ec);
   static udp_socket bind(const endpoint& at, std::error_code& ec) { return bind(at, {}, ec); }
 
-  // Makes a socket with a fixed peer, for send and receive. receive fails with connection_refused if the peer's machine
-  // reports that nobody is there.
+  // Makes a socket with a fixed peer, for send and receive. If the peer's machine reports that nobody is there, the
+  // next call of either fails with connection_refused.
   static udp_socket connect(std::string_view address);
   static udp_socket connect(std::string_view address, std::error_code& ec);
   static udp_socket connect(const endpoint& to);

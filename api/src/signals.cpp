@@ -137,6 +137,13 @@ void take_what_is_wanted(unsigned* seen) noexcept {
   ::pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
 }
 
+// Called under hub::mutex, after a change of the channels or the pipe. While a channel is fed, a goroutine may be woken
+// from outside, so the deadlock check keeps silent. A child of fork() has the channels, but no pipe at first.
+void count_channels(const hub& h) noexcept {
+  rt::sched.external_sources.store(h.pipe_out >= 0 ? static_cast<std::uint32_t>(h.registrations.size()) : 0,
+                                   rt::relaxed);
+}
+
 // Called under hub::mutex. The pipe's ends are closed, or their numbers may belong to other files by now.
 void forget_pipe(hub& h) noexcept {
   owner.store(0, rt::relaxed);
@@ -144,6 +151,7 @@ void forget_pipe(hub& h) noexcept {
   h.fed = false;
   h.marked = false;
   h.pipe_out = -1;
+  count_channels(h);
 }
 
 // Called under hub::mutex. One mark is enough for many changes, and more of them would leave no room for signals. If
@@ -337,7 +345,7 @@ chan<int> make_channel(std::span<const int> numbers, std::error_code& ec, std::o
       hub& h = the_hub();
       std::lock_guard hold(h.mutex);
       error = add(h, r, &thread_in_vain, refused);
-      if (!error) rt::sched.external_sources.fetch_add(1, rt::relaxed);
+      count_channels(h);
     }
     if (thread_in_vain >= 0) stop_thread(thread_in_vain);
   }
@@ -374,7 +382,7 @@ void stop_signals(const chan<int>& c) {
     uninstall(h, before & ~wanted_by_any(h));
     last = no_more_use(h);
     if (last < 0) tell_thread(h);
-    rt::sched.external_sources.fetch_sub(1, rt::relaxed);
+    count_channels(h);
   }
   if (last >= 0) stop_thread(last);
   try {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
+#include <new>
 
 namespace weft::net {
 
@@ -142,13 +143,14 @@ bool descriptor::close(bool keep_open) noexcept {
 
 // The end of a connection that was accepted has the listener's path, and its peer has none.
 message_address descriptor::name() const noexcept {
-  if (where.sin6_family != 0) return to_endpoint(where);
+  const auto copy = [](const endpoint& e) { return message_address(new (std::nothrow) endpoint(e)); };
+  if (where.sin6_family != 0) return copy(to_endpoint(where));
   for (auto* ask : {sys::peer_name, sys::local_name}) {
     std::error_code ec;
     const endpoint e = endpoint_of(fd, ask, ec);
-    if (!ec && e.size() > sizeof(sa_family_t)) return e;
+    if (!ec && e.size() > sizeof(sa_family_t)) return copy(e);
   }
-  return std::nullopt;
+  return nullptr;
 }
 
 // Called when the last user has left.

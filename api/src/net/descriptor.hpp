@@ -21,7 +21,6 @@
 #include <cerrno>
 #include <memory>
 #include <netinet/in.h>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <sys/socket.h>
@@ -34,8 +33,9 @@ inline std::error_code system_error_code(int error) noexcept { return {error, st
 std::error_code to_error_code(rt::poll_status s) noexcept;
 std::error_code to_error_code(entry e) noexcept;
 
-// The address that an error message names, if any. A call that fails copies it while it still holds the descriptor.
-using message_address = std::optional<endpoint>;
+// The address that an error message names, if any. A call that fails copies it while it still holds the descriptor. It
+// lies in the frame of each call that waits, so it is small.
+using message_address = std::unique_ptr<const endpoint>;
 
 // Throw std::system_error with the text "operation address: what the system says".
 [[noreturn]] void fail(const char* operation, std::string_view where, const std::error_code& ec);

@@ -39,9 +39,8 @@ void watch_for_exit() noexcept {
   void* volatile room = std::malloc(4096);
   if (!room) return;
   std::free(room);
-  static const int registered =
-      std::atexit(process_ends);  // if it cannot be, only the exit() of a goroutine is noticed
-  (void)registered;
+  // If it cannot be registered, only the exit() of a goroutine is noticed.
+  [[maybe_unused]] static const int registered = std::atexit(process_ends);
   static thread_local const exit_watch watch;
   watch.touch();
 }

@@ -237,6 +237,7 @@ WEFT_NOINLINE chan_status operate_on_object(chan_core* c, void* value) {
   return wait_unless_ready<op>(m, c, value);
 }
 
+// Without a time limit.
 template <const operation& op>
 [[gnu::always_inline]] inline chan_status operate_fast(chan_core* c, void* value) {
   if (WEFT_UNLIKELY(!c->words)) return operate_on_object<op>(c, value);
@@ -291,7 +292,7 @@ chan_status chan_send(chan_core* c, void* value) {
 chan_status chan_send(chan_core* c, void* value, std::int64_t timeout) {
   if (WEFT_UNLIKELY(!c)) return wait_on_nil(rt::wait_reason::chan_send_nil, timeout);
   if (timeout <= 0 && chan_send_would_block(c)) return chan_status::would_block;
-  if (timeout == wait_forever) return operate_fast<sending>(c, value);
+  if (timeout == wait_forever) return chan_send(c, value);
   return operate_fast_for<sending>(c, value, timeout);
 }
 
@@ -303,8 +304,8 @@ chan_status chan_recv(chan_core* c, void* out) {
 chan_status chan_recv(chan_core* c, void* out, std::int64_t timeout) {
   if (WEFT_UNLIKELY(!c)) return wait_on_nil(rt::wait_reason::chan_recv_nil, timeout);
   if (timeout <= 0 && c->recv_would_block() && !runtime_has_request()) return chan_status::would_block;
+  if (timeout == wait_forever) return chan_recv(c, out);
   if (WEFT_UNLIKELY(c->timer != nullptr)) return recv_from_timer(c, out, timeout);
-  if (timeout == wait_forever) return operate_fast<receiving>(c, out);
   return operate_fast_for<receiving>(c, out, timeout);
 }
 

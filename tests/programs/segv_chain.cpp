@@ -1,6 +1,8 @@
 // Handlers that were installed during a run(), and that pass what they get on to the handler that they found, which was
 // weft's. A fault that nobody handles must come to an end, also after later run()s, in each of which one of the
 // handlers was installed again. A handler that was left by a jump before must change nothing.
+#include "support/segv.hpp"
+
 #include <atomic>
 #include <csetjmp>
 #include <csignal>
@@ -42,14 +44,6 @@ void second(int signal, siginfo_t* info, void* context) {
   pass_on(before_second, signal, info, context);
 }
 
-void install(void (*handler)(int, siginfo_t*, void*), struct sigaction* before) {
-  struct sigaction action {};
-  action.sa_sigaction = handler;
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-  sigemptyset(&action.sa_mask);
-  ::sigaction(SIGSEGV, &action, before);
-}
-
 void fault(std::uintptr_t at) {
   volatile int* volatile nowhere = reinterpret_cast<int*>(at);
   *nowhere = 1;
@@ -70,8 +64,8 @@ void faults_that_are_left(std::uintptr_t at) {
 
 int main() {
   std::signal(SIGSEGV, SIG_DFL);  // AddressSanitizer has installed one of its own
-  weft::run([] { install(first, &before_first); });
-  weft::run([] { install(second, &before_second); });
+  weft::run([] { install_segv_handler(first, &before_first); });
+  weft::run([] { install_segv_handler(second, &before_second); });
   weft::run([] {
     faults_that_are_left(16);
     std::thread t(faults_that_are_left, 32);  // at another address, or it is a data race
@@ -80,7 +74,7 @@ int main() {
   });
   if (firsts != 30 || seconds != 30) return 1;
   firsts = seconds = 0;
-  weft::run([] { install(second, &before_second); });
+  weft::run([] { install_segv_handler(second, &before_second); });
   weft::run([] {
     weft::go(fault, 16);
     weft::chan<int>().recv();

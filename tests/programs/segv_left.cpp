@@ -1,5 +1,7 @@
 // A handler that leaves a fault by a jump, and later one on top of weft's, which passes the next fault on: that fault
 // gets to the first handler, too.
+#include "support/segv.hpp"
+
 #include <csetjmp>
 #include <csignal>
 #include <cstdint>
@@ -11,14 +13,6 @@ namespace {
 
 sigjmp_buf out;
 struct sigaction below;
-
-void install(void (*handler)(int, siginfo_t*, void*), struct sigaction* before) {
-  struct sigaction action {};
-  action.sa_sigaction = handler;
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-  sigemptyset(&action.sa_mask);
-  ::sigaction(SIGSEGV, &action, before);
-}
 
 void leave(int, siginfo_t*, void*) { siglongjmp(out, 1); }
 
@@ -34,10 +28,10 @@ bool fault_is_left() {
 }  // namespace
 
 int main() {
-  install(leave, nullptr);
+  install_segv_handler(leave, nullptr);
   return weft::run([] {
     if (!fault_is_left()) return 1;
-    install(pass_on, &below);
+    install_segv_handler(pass_on, &below);
     if (!fault_is_left() || !fault_is_left()) return 2;
     std::fputs("left three times\n", stderr);
     return 0;
